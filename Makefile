@@ -44,7 +44,7 @@ chaos: $(READY) ## kills, power cuts, copies, flipped bytes, interrupts, hostile
 outside: $(READY) ## outside referees: MCP (from npm) and agent frameworks (from PyPI), into ~/.cache
 	$(BIN)/python tests/outside/install.py
 	$(BIN)/python tests/referees/install.py
-	$(BIN)/python -m pytest tests/outside tests/referees -rs
+	$(BIN)/python -m pytest tests/outside tests/referees -rsP
 
 lint: $(READY) ## style, types, tidy rules
 	$(BIN)/ruff check .

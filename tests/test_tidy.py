@@ -106,6 +106,20 @@ def test_functions_and_files_fit_the_page() -> None:
     assert wrong == []
 
 
+def test_a_name_of_a_module_is_given_once() -> None:
+    wrong = []
+    for path, tree in modules():
+        names = [
+            target.id
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        ]
+        wrong += [f"{path.name}: {name}" for name in {*names} if names.count(name) > 1]
+    assert sorted(wrong) == []
+
+
 def test_only_faces_read_the_environment() -> None:
     wrong = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"

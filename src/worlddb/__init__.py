@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ProviderError,
         RejectedError,
         StorageError,
+        StoreKeyError,
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
@@ -267,6 +268,7 @@ __all__ = [
     "Span",
     "Split",
     "StorageError",
+    "StoreKeyError",
     "Subgraph",
     "Summarizer",
     "SummaryChange",
@@ -306,7 +308,7 @@ _NAMES_OF = {
     "worlddb.embed.embedder_catalog": "embedder_named",
     "worlddb.errors": (
         "ConflictError CorruptionError FormatError InvalidInputError NotFoundError "
-        "ProviderError RejectedError StorageError WorldDBError"
+        "ProviderError RejectedError StorageError StoreKeyError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",

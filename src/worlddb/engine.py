@@ -15,7 +15,7 @@ from worlddb.ingest.ingestion import Ingestion
 from worlddb.model.inputs import Limits
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry, check_handler, package_handlers
-from worlddb.store.backends import check_options, open_store
+from worlddb.store.backends import check_options, key_of, open_store
 from worlddb.store.interface import Store
 from worlddb.view.visibility import wall_clock
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from worlddb.ingest.branch_merge import Merged
     from worlddb.model.history_proof import HistoryProof
     from worlddb.model.records import Branch, Diff
+    from worlddb.store.sqlite.file_encryption import Given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ def open_engine(
     models_dir: str | os.PathLike[str] | None,
     clock: Callable[[], int],
     random_bytes: Callable[[int], bytes],
+    key: Given | None,
 ) -> Engine:
     """Open a store and its parts; see `WorldDB` for the options and errors."""
     check_options(path, durability, busy_timeout_s, limits, handlers, clock, random_bytes)
@@ -79,6 +81,7 @@ def open_engine(
         busy_timeout_s=busy_timeout_s,
         verify_reads=verify_reads,
         migration="copy" if migrate else "never",
+        key=key_of(os.fspath(path), key),
     )
     try:
         search = Search(store, embedder, pooling, models_dir)
@@ -126,6 +129,7 @@ class OpenStore:
         clock: Callable[[], int] = wall_clock,
         random_bytes: Callable[[int], bytes] = os.urandom,
         audit_reads: bool = False,
+        key: Given | None = None,
     ) -> None:
         self.audits_reads = audit_reads
         self._options: dict[str, Any] = {
@@ -140,6 +144,7 @@ class OpenStore:
             "models_dir": models_dir,
             "clock": clock,
             "random_bytes": random_bytes,
+            "key": key,
         }
         self.engine = open_engine(path, read_only=read_only, create=create, **self._options)
 

@@ -8,6 +8,7 @@
     ├── FormatError         the file is no WorldDB store, or of a newer format
     ├── CorruptionError     stored bytes contradict each other; run `worlddb check`
     ├── StorageError        the disk said no: full, read-only, unreadable
+    │   └── StoreKeyError   the key of an encrypted store is missing or wrong
     └── ProviderError       a model, an endpoint, a server or a custom edge handler failed
 
 Faces map these to exit codes, HTTP statuses and MCP errors; the core never does.
@@ -24,6 +25,7 @@ __all__ = [
     "ProviderError",
     "RejectedError",
     "StorageError",
+    "StoreKeyError",
     "WorldDBError",
 ]
 
@@ -63,6 +65,10 @@ class CorruptionError(WorldDBError):
 
 class StorageError(WorldDBError):
     """The disk refused: full, read-only, missing folder or failing device."""
+
+
+class StoreKeyError(StorageError):
+    """The key of an encrypted store is missing or wrong; the message says what to give."""
 
 
 class ProviderError(WorldDBError):

@@ -65,11 +65,12 @@ class WorldDB(OpenStore):
     new store the one that needs no download; `"none"` does without. `pooling` is how worlds get
     their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id;
     `audit_reads` records who recalls what. A store of an older format is migrated, and a copy of it
-    is kept; with `migrate` off, or to read only, a temporary copy of it is read instead.
+    is kept; with `migrate` off, or to read only, a temporary copy of it is read instead. With a
+    `key` (a passphrase, 64 hexadecimal digits, 32 bytes, or a Path) the file is encrypted.
 
     Raises:
         FormatError: the file is no WorldDB store, or of a newer format.
-        StorageError: it cannot be opened or created.
+        StorageError: it cannot be opened or created; StoreKeyError: its key is missing or wrong.
         InvalidInputError: an option is wrong.
         ConflictError: the store's vectors are of another embedder.
     """

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from encryption.encrypting_build import MissingBuildError
 from patience import PATIENCE_S
 
 from . import trials
@@ -15,6 +16,9 @@ from . import trials
 def test_nothing_breaks(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("ANSWER_S_MAX", "STOP_S_MAX", "HOSTILE_S_MAX"):
         monkeypatch.setattr(trials, limit, PATIENCE_S)
-    found = trials.run_trial(name, tmp_path / "trial", is_short=True, seed=1)
+    try:
+        found = trials.run_trial(name, tmp_path / "trial", is_short=True, seed=1)
+    except MissingBuildError as error:
+        pytest.skip(str(error))
     assert found.failures == []
     assert found.tried > 0

@@ -25,9 +25,11 @@ from typing import Any
 import worlddb
 from crash.test_cut import lives, verify
 from crash.test_kill import Witness, doomed, kill_crowd, lines_of
+from encryption.encrypting_build import environment
 from faces.command import COMMAND
 from faces.http.serving import Answer, Process, Site
 
+KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
 TEXTS = 40
 """Memories of a store whose bytes are flipped: its pages hold every table."""
@@ -70,6 +72,23 @@ def kills(folder: Path, rounds: int, seed: int) -> Outcome:
             outcome.failures.append(f"kill {number}: {error!s:.200}")
             break
         outcome.count("acknowledged", acks)
+    return outcome
+
+
+def encrypted_kills(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Kill writers, and changes of the key, of encrypted stores; no file may be readable then.
+
+    Raises:
+        MissingBuildError: the encrypting SQLite cannot be fetched.
+    """
+    env = environment() | {"WORLDDB_TEST_KILLS": str(rounds), "WORLDDB_TEST_SEED": str(seed)}
+    program = [sys.executable, "-m", "pytest", "-x", str(KILLED), f"--basetemp={folder / 'kills'}"]
+    done = subprocess.run(program, env=env, capture_output=True, cwd=KILLED.parents[2], check=False)
+    outcome = Outcome(tried=2 * rounds)
+    outcome.count("writers killed", rounds)
+    outcome.count("changes of the key killed", rounds)
+    if done.returncode:
+        outcome.failures.append(done.stdout.decode()[-2000:] + done.stderr.decode()[-500:])
     return outcome
 
 
@@ -355,6 +374,7 @@ def _any_call(site: Site, rng: random.Random) -> tuple[int, Answer]:
 TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "kills": (kills, 2, 750),
     "crowded kills": (crowded_kills, 2, 200),
+    "encrypted kills": (encrypted_kills, 2, 100),
     "power cuts": (power_cuts, 2, 250),
     "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),

@@ -20,6 +20,7 @@ WRITER = Path(__file__).with_name("writer.py")
 ROUNDS = 26 if DEEP else 9
 FRESH_ROUNDS = 30 if DEEP else 10
 CHECKPOINT_PAGES = 300
+KEY: str | None = None  # Of an encrypted store; its writer gets it by WORLDDB_TEST_KEY.
 CROWD = Path(__file__).with_name("crowd.py")
 WRITERS = 12  # Threads that write at once: enough for several to wait while one commits.
 
@@ -81,7 +82,7 @@ class Witness:
 
     def verify(self, heard: list[Any]) -> None:
         """Open the file again; it has what was acknowledged, and at most one commit more."""
-        with worlddb.open(self.path) as db:
+        with worlddb.open(self.path, key=KEY) as db:
             log = db.log()
             self.hashes.update((ack["seq"], ack["hash"]) for ack in heard)
             found = {commit.seq: str(commit.hash) for commit in log}

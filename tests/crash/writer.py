@@ -3,12 +3,14 @@
     python writer.py PATH SEED CHECKPOINT_PAGES
 
 The first line is "opening", before the file is touched; the second is the head it found. Every
-other line is an acknowledged commit: it is printed only after the transaction has returned.
+other line is an acknowledged commit: it is printed only after the transaction has returned. With
+WORLDDB_TEST_KEY the store is encrypted.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 from itertools import pairwise
@@ -108,7 +110,7 @@ def run(path: str, seed: int, checkpoint_pages: int) -> None:
     # A smaller log than in service, so that a short life sees many background checkpoints.
     checkpoint.LOG_BYTES_MIN = checkpoint_pages * PAGE_BYTES
     say("opening")
-    with worlddb.open(path) as db:
+    with worlddb.open(path, key=os.environ.get("WORLDDB_TEST_KEY")) as db:
         say(db.log(limit=1, newest_first=True)[0].seq)
         writer = Writer(db, seed)
         while True:

@@ -153,8 +153,17 @@ def test_why_a_memory_is_not_among_the_hits(explorer: Explorer) -> None:
     explorer.open("ask?q=Where%20do%20I%20live%3F&scope=user%3Aada", "article")
     assert "Lisbon" in explorer.page.locator("article").first.inner_text()
     explorer.page.fill("input[name=whynot]", str(old.id))
-    explorer.page.click("text=Find out")
+    explorer.page.click("[role=option] >> text=Hamburg")
     explorer.page.wait_for_selector("text=It has ended")
+    explorer.memory.write("Bob likes jazz.", user_id="bob")
+    [other] = explorer.memory.list(user_id="bob")
+    explorer.page.fill("input[name=whynot]", "green tea")
+    explorer.page.wait_for_selector("[role=option] >> text=green tea")
+    explorer.page.keyboard.press("ArrowDown")
+    explorer.page.keyboard.press("Enter")
+    explorer.page.wait_for_selector("text=No lane found it")
+    explorer.page.fill("input[name=whynot]", str(other.id))
+    assert not explorer.page.locator("[role=option] >> text=jazz").count()
 
 
 def test_the_text_of_a_prompt_is_shown_within_its_budget(explorer: Explorer) -> None:

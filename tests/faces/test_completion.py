@@ -67,7 +67,7 @@ def test_options_that_help_does_not_show_are_not_completed(script: Path) -> None
 
 
 def test_bash_completes_commands(script: Path) -> None:
-    found = ["recall", "read", "retire", "retention", "restore", "reindex", "reads"]
+    found = ["recall", "read", "retire", "retention", "restore", "rekey", "reindex", "reads"]
     assert completed(script, "re") == found
     assert completed(script, "--db", "x.db", "doc") == ["doctor"]
     assert completed(script, "--json", "am") == ["amend"]

@@ -26,7 +26,7 @@ log_level = "debug"
 consolidate_every_s = 60
 llm_api_key = "sk-file"
 """
-SECRETS = {"token", "embedder_key", "llm_api_key"}
+SECRETS = {"token", "embedder_key", "llm_api_key", "key"}
 
 
 def flags(**given: object) -> argparse.Namespace:

@@ -451,3 +451,33 @@ def test_documents_of_a_folder_are_remembered_and_brought_up_to_date(tmp_path: P
     assert (single.data["created"], single.data["commit"]) == (False, None)
     assert "75 degrees" in in_process(*db, "recall", "green tea", "--embedder", "none").out
     assert in_process(*db, "write", "text", "--document", folder).code != 0
+
+
+def test_documents_whose_files_are_gone_are_told_and_retired_on_request(tmp_path: Path) -> None:
+    db, folder = ("--db", tmp_path / "m.db"), tmp_path / "pages"
+    folder.mkdir()
+    tea, owl = folder / "tea.md", folder / "owl.md"
+    tea.write_text("# Tea\n\nGreen tea at 80 degrees.\n", encoding="utf-8")
+    owl.write_text("# Owl\n\nThe owl sleeps by day.\n", encoding="utf-8")
+    give = (*db, "write", "--document", folder, "--json")
+    assert in_process(*give, "--dry-run").data["new"] == 2
+    assert not (tmp_path / "m.db").exists()
+    in_process(*give)
+    in_process(*db, "write", "--document", owl, "--user-id", "ada")
+    tea.write_text("# Tea\n\nGreen tea at 75 degrees.\n", encoding="utf-8")
+    owl.unlink()
+    tried = in_process(*give, "--dry-run", "--retire-missing").data
+    assert (tried["changed"], tried["missing"], tried["retired"]) == (1, [str(owl)], 0)
+    told = in_process(*db, "write", "--document", folder)
+    assert "1 with no file any more; --retire-missing retires them" in told.out
+    assert in_process(*give, "--dry-run").data["unchanged"] == 1
+    assert "sleeps" in in_process(*db, "recall", "owl", "--embedder", "none").out
+    assert in_process(*give, "--retire-missing").data["retired"] == 1
+    assert "sleeps" not in in_process(*db, "recall", "owl", "--embedder", "none").out
+    ada = ("--user-id", "ada", "--embedder", "none")
+    assert "sleeps" in in_process(*db, "recall", "owl", *ada).out
+    assert "missing" not in in_process(*give).data
+    tea.unlink()
+    refused = in_process(*give, "--retire-missing")
+    assert (refused.code, "has no document at all" in refused.err) == (2, True)
+    assert in_process(*db, "write", "x", "--dry-run").code == 2

@@ -58,7 +58,7 @@ def setup(*arguments: object) -> Result:
 @pytest.mark.parametrize("name", HOOK_CLIENTS)
 def test_hooks_are_written_once_and_taken_out_without_a_trace(name: str, tmp_path: Path) -> None:
     shown = setup(name, "--hooks")
-    assert set(json.loads(shown.out)["hooks"]) == set(hook_commands(HOOK_CLIENTS[name], [], None))
+    assert set(json.loads(shown.out)["hooks"]) == set(hook_commands(HOOK_CLIENTS[name], []))
     assert list(tmp_path.iterdir()) == []
     done = setup(name, "--hooks", "--write", "--json").data
     path = Path(done["path"])
@@ -116,9 +116,9 @@ def test_a_moved_command_is_replaced_and_a_shared_group_keeps_its_other_hooks(
     tmp_path: Path,
 ) -> None:
     client, path = HOOK_CLIENTS["claude-code"], tmp_path / "settings.json"
-    old = hooks_edit(client, str(path), hook_commands(client, ["/old/worlddb"], None))
+    old = hooks_edit(client, str(path), hook_commands(client, ["/old/worlddb"]))
     path.write_bytes(old.after or b"")
-    new = hooks_edit(client, str(path), hook_commands(client, ["/new/worlddb"], "my.db"))
+    new = hooks_edit(client, str(path), hook_commands(client, ["/new/worlddb"], "--db", "my.db"))
     text = (new.after or b"").decode()
     assert "/old/" not in text
     assert text.count("/new/worlddb hook") == 5

@@ -82,6 +82,15 @@ def test_the_declared_calls_load_next_to_nothing() -> None:
     assert not loaded & (HEAVY | {"dataclasses", "argparse", "json"})
 
 
+def test_an_mcp_server_is_ready_before_the_engine_is_loaded() -> None:
+    loaded = loaded_by(
+        "from worlddb.faces.mcp.stdio_transport import LateMemory, make_server\n"
+        "make_server(LateMemory(lambda: 1 / 0), tools='memory')"
+    )
+    assert "worlddb.faces.mcp.memory_tools" in loaded
+    assert not loaded & {"apsw", "numpy", "worlddb.engine", "worlddb.memory", "worlddb.store"}
+
+
 def test_importing_the_package_loads_nothing_of_it() -> None:
     assert {name for name in loaded_by("import worlddb") if name.startswith("worlddb")} == {
         "worlddb"

@@ -36,6 +36,7 @@ PACKAGES = [
     "agent-framework-core==1.23.0",
     "haystack-ai==3.4.0",
     "deepagents==0.7.32",
+    "agent-memory-guard==0.3.3",
     *("pypdf==7.0.1", "python-docx==1.2.0"),  # What documents are read with.
     # What the tests of the frameworks need, and what builds the metadata of their sources.
     *("pytest-asyncio", "pytest-retry", "hatchling", "hatch-fancy-pypi-readme"),

@@ -11,23 +11,30 @@ from worlddb.audit.history import log
 from worlddb.audit.store_check import check
 from worlddb.errors import CorruptionError, StorageError
 from worlddb.model.records import Commit
-from worlddb.store.backends import FILE_ENDS, format_of, open_store
+from worlddb.store.backends import FILE_ENDS, format_of, key_of, open_store
 from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
 from worlddb.store.sqlite.file_copy import copy_into, copy_out
+from worlddb.store.sqlite.file_encryption import Given, StoreKey
 
 BUSY_TIMEOUT_S = 5.0
 """Nobody else opens the working copy, so a longer wait for its lock would not help."""
 
 
 def restore(
-    backup: str | os.PathLike[str], path: str | os.PathLike[str], *, replace: bool = False
+    backup: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    replace: bool = False,
+    key: Given | None = None,
 ) -> Commit:
     """Replace a store by the contents of a backup; return the last commit of the backup.
 
     The backup is copied, brought to the current format and checked completely. Only then is the
-    store overwritten, in one transaction. The backup itself is not changed.
+    store overwritten, in one transaction. The backup itself is not changed. The `key` is that of
+    the backup, and of the store.
 
     Raises:
+        StoreKeyError: the key is missing, or does not fit the backup or the store.
         StorageError: there is a store at `path` and `replace` is not set, a path is not a file, or
             the disk refused.
         ConflictError: another program has the store at `path` open.
@@ -44,15 +51,16 @@ def restore(
     is_new = not os.path.exists(target)
     if not is_new and not replace:
         raise StorageError(f"{target}: exists already; set `replace` to overwrite it")
+    unlocking = key_of(target, key)
     folder, name = os.path.split(os.path.realpath(target))
     copy = os.path.join(folder, f".{name}.{os.getpid()}.part")
     remove_abandoned_copies(folder, name)
     try:
         # Only the owner may read the copy: the backup may be private.
         os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        copy_out(source, copy)
-        last = _last_commit_if_sound(copy, source)
-        copy_into(copy, target)
+        copy_out(source, copy, unlocking)
+        last = last_commit_if_sound(copy, source, unlocking)
+        copy_into(copy, target, unlocking)
         if is_new:
             shutil.copymode(source, target)
     finally:
@@ -62,7 +70,7 @@ def restore(
     return last
 
 
-def migrate(path: str | os.PathLike[str]) -> tuple[int, int]:
+def migrate(path: str | os.PathLike[str], *, key: Given | None = None) -> tuple[int, int]:
     """Bring a store to the present format; return the format it had, and the present one.
 
     A copy of the store as it was is kept beside it, and a warning in the log says where.
@@ -71,10 +79,11 @@ def migrate(path: str | os.PathLike[str]) -> tuple[int, int]:
         StorageError, ConflictError: the store cannot be read or written now.
         FormatError: the file is not a store, or has a newer format.
     """
-    before, present = format_of(os.fspath(path))
+    unlocking = key_of(os.fspath(path), key)
+    before, present = format_of(os.fspath(path), unlocking)
     if before < present:
         # Nothing is committed, so no time is needed.
-        open_store(os.fspath(path), clock=lambda: 0, create=False).close()
+        open_store(os.fspath(path), clock=lambda: 0, create=False, key=unlocking).close()
     return before, present
 
 
@@ -99,7 +108,7 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _last_commit_if_sound(copy: str, backup: str) -> Commit:
+def last_commit_if_sound(copy: str, backup: str, key: StoreKey | None) -> Commit:
     """Return the last commit of the copy of a backup, once everything in it was checked."""
     try:
         # Nothing is committed, so no time is needed.
@@ -109,6 +118,7 @@ def _last_commit_if_sound(copy: str, backup: str) -> Commit:
             create=False,
             busy_timeout_s=BUSY_TIMEOUT_S,
             migration="plain",
+            key=key,
         )
         with closing(store):
             problems = check(store)

@@ -3,28 +3,31 @@
 An optional record beside the store (`memory.db-reads`), a JSON object on each line, readable by its
 owner alone. The journal does not have it: a read is no commit. Processes take turns by a lock on
 the file. What is erased leaves the record, too: lines that name an erased memory, or its scope.
+Beside an encrypted store each line is sealed by the store's key.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from worlddb.audit.signed_envelope import file_beside
-from worlddb.errors import StorageError
+from worlddb.errors import StorageError, StoreKeyError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Plain
-from worlddb.store.interface import Store
+from worlddb.store.interface import Seal, Store
 
 READS_END = "-reads"
 """The name of the record's file is that of the store with this end."""
+REKEYED_END = ".rekeyed"  # The record by a new key, until the store has that key.
 PRIVATE = 0o600  # Questions are as personal as memories.
 
 _unsaved: WeakKeyDictionary[Store, list[str]] = WeakKeyDictionary()
@@ -70,8 +73,10 @@ def note_read(
     if path is None:
         _unsaved.setdefault(store, []).append(line)
         return
+    seal = store.side_seal()
+    _settle(path, seal)
     with _locked(path) as file:
-        os.write(file, line.encode("utf-8", "backslashreplace") + b"\n")
+        os.write(file, _sealed(line, seal) + b"\n")
 
 
 def reads(store: Store) -> Iterator[ReadEntry]:
@@ -103,10 +108,7 @@ def forget_reads(store: Store, is_gone: Callable[[ReadEntry], bool]) -> int:
         kept = [line for line in lines if not is_gone(_entry(line))]
         if len(kept) < len(lines):
             made = f"{path}.part"
-            with open(made, "w", encoding="utf-8", opener=_private) as file:
-                file.writelines(f"{line}\n" for line in kept)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(made, kept, store.side_seal())
             os.replace(made, path)  # Who waits for the lock sees that its file was replaced.
     return len(lines) - len(kept)
 
@@ -121,13 +123,66 @@ def _lines(store: Store) -> Sequence[str]:
     path = store.side_file(READS_END)
     if path is None:
         return list(_unsaved.get(store, ()))
+    seal = store.side_seal()
+    _settle(path, seal)
+    return _read(path, seal)
+
+
+def _read(path: str, seal: Seal | None, *, is_strict: bool = False) -> list[str]:
     try:
-        with open(path, encoding="utf-8") as file:
-            return [line for line in file.read().split("\n") if line]
+        with open(path, "rb") as file:
+            lines = [line for line in file.read().split(b"\n") if line]
+        if is_strict and any(line.startswith(b"{") == (seal is not None) for line in lines):
+            raise StoreKeyError("is not sealed by the key of the store")
+        return [_opened(line, seal) for line in lines]
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise StorageError(f"{path}: the record of reads: {error.strerror}") from error
+    except StoreKeyError as error:
+        raise StoreKeyError(f"{path}: the record of reads {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path}: the record of reads: {error}") from error
+
+
+def _write(path: str, lines: Iterable[str], seal: Seal | None) -> None:
+    with open(path, "wb", opener=_private) as file:
+        file.writelines(_sealed(line, seal) + b"\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sealed(line: str, seal: Seal | None) -> bytes:
+    data = line.encode("utf-8", "backslashreplace")
+    return data if seal is None else b64encode(seal.close(data))
+
+
+def _opened(line: bytes, seal: Seal | None) -> str:
+    if not line.startswith(b"{"):
+        if seal is None:
+            raise StoreKeyError("is encrypted, and the store is not")
+        line = seal.open(b64decode(line))
+    return line.decode()
+
+
+def reseal_reads(path: str, old: Seal | None, new: Seal | None) -> None:
+    """Write the record of a store anew, by another key, to a file beside it."""
+    if os.path.exists(path + READS_END):
+        _write(path + READS_END + REKEYED_END, _read(path + READS_END, old), new)
+
+
+def finish_reseal(path: str) -> None:
+    """Let the record by the new key replace the old one: the store has that key by now."""
+    with suppress(FileNotFoundError):
+        os.replace(path + READS_END + REKEYED_END, path + READS_END)
+
+
+def _settle(path: str, seal: Seal | None) -> None:
+    """Finish a change of the key that was killed just before its end."""
+    made = path + REKEYED_END
+    if not os.path.exists(made):
+        return
+    with suppress(StoreKeyError):  # By another key: the change was killed before the store had it.
+        if _read(made, seal, is_strict=True):
+            os.replace(made, path)
 
 
 def _entry(line: str) -> ReadEntry:

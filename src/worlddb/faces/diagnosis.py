@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from worlddb.errors import CorruptionError, InvalidInputError, WorldDBError
+from worlddb.audit.store_rekey import encrypting_build, is_encrypted, kept_copies
+from worlddb.errors import CorruptionError, InvalidInputError, StoreKeyError, WorldDBError
 from worlddb.faces.clients.client_catalog import (
     CLIENTS,
     SERVER,
@@ -26,6 +27,7 @@ from worlddb.faces.clients.client_file import servers_in
 from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
 from worlddb.faces.face_settings import chat_of, embedder_of
 from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
+from worlddb.faces.store_keys import store_key
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file
 
 if TYPE_CHECKING:
@@ -105,8 +107,12 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
         return
     try:
         # Without an embedder: a wrong one has a finding of its own.
-        with open_store(path, create=False, migrate=False, embedder="none") as db:
+        key = store_key(settings)
+        with open_store(path, create=False, migrate=False, embedder="none", key=key) as db:
             yield from _examine_open_store(db, path)
+        yield from _examine_encryption(settings)
+    except StoreKeyError as error:
+        yield fail("encryption", str(error), "give the right key; the store itself is not damaged")
     except CorruptionError as error:
         advice = "worlddb restore BACKUP --force, or give another --db"
         yield fail("store", f"cannot be opened: {error}", advice)
@@ -178,11 +184,33 @@ def _examine_rights(path: str) -> Iterator[DoctorFinding]:
 
 
 def _format(path: str) -> str:
-    if not is_file(path):
+    if not is_file(path) or is_encrypted(path):
         return ""
     with open(path, "rb") as file:
         file.seek(FORMAT_OFFSET)
         return f"format {int.from_bytes(file.read(4), 'big')}, "
+
+
+def _examine_encryption(settings: Settings) -> Iterator[DoctorFinding]:
+    """Yield whether the store is encrypted, and whether others can read its key or an old copy."""
+    path, file = settings.path, settings.key_file
+    if not is_file(path):
+        return
+    if not is_encrypted(path):
+        yield ok("encryption", "none: whoever can read the file can read the memories")
+        return
+    yield ok(
+        "encryption", f"the store and the files beside it are encrypted ({encrypting_build()})"
+    )
+    if file is not None and os.name == "posix" and os.stat(file).st_mode & 0o077:
+        advice = f"chmod 600 {file}"
+        yield warn("encryption", f"other users of this machine can read the key {file}", advice)
+    if plain := [copy for copy in kept_copies(path) if not is_encrypted(copy)]:
+        yield warn(
+            "encryption",
+            f"copies of the store as it was are not encrypted: {', '.join(plain)}",
+            "remove them, or encrypt each by 'worlddb rekey --discard --db COPY'",
+        )
 
 
 class _VectorIndex(NamedTuple):
@@ -264,7 +292,8 @@ def _recorded_model(settings: Settings) -> str | None:
     from worlddb.world_db import open as open_store
 
     try:
-        with open_store(settings.path, create=False, migrate=False, embedder="none") as db:
+        key, path = store_key(settings), settings.path
+        with open_store(path, create=False, migrate=False, embedder="none", key=key) as db:
             return _vector_index(db).model_id
     except (WorldDBError, OSError):
         return None

@@ -18,6 +18,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import FormatError, InvalidInputError, NotFoundError, StorageError
+from worlddb.faces.store_keys import store_key
 from worlddb.faces.user_paths import (
     CONFIG,
     STORE,
@@ -174,6 +175,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = _setting("WORLDDB_ALLOWED_HOSTS", _names, default=())
     allowed_origins: tuple[str, ...] = _setting("WORLDDB_ALLOWED_ORIGINS", _names, default=())
     stores: str | None = _setting("WORLDDB_STORES", is_path=True)
+    stores_keys: str | None = _setting("WORLDDB_STORES_KEYS", is_path=True)
     # Each has some open files; a system lets a process open 1,024 unless it is told otherwise.
     stores_open: int = _setting("WORLDDB_STORES_OPEN", _count, default=100)
     workers: int = _setting("WORLDDB_WORKERS", _workers, default=0)
@@ -197,6 +199,9 @@ class Settings:
     extractor: str = _setting("WORLDDB_EXTRACTOR", _one_of(*EXTRACTORS), default="rules")
     verify_reads: bool = _setting("WORLDDB_VERIFY_READS", _flag, default=True)
     audit_reads: bool = _setting("WORLDDB_AUDIT_READS", _flag, default=False)
+    key: str | None = _setting("WORLDDB_KEY", flag="store_key", is_secret=True)
+    key_file: str | None = _setting("WORLDDB_KEY_FILE", is_path=True)
+    keyring: str | None = _setting("WORLDDB_KEYRING")
     consolidate_every_s: float | None = _setting("WORLDDB_CONSOLIDATE_EVERY_S", _seconds)
     edge_types: tuple[Mapping[str, Any], ...] = _setting(
         "WORLDDB_EDGE_TYPES", _edge_types, default=()
@@ -204,6 +209,7 @@ class Settings:
     tools: str = _setting("WORLDDB_TOOLS", _one_of(*TOOLSETS), default="memory")
 
 
+KEYS = ("key", "key_file", "keyring")  # Each gives the key of an encrypted store.
 KINDS: Mapping[str, _SettingKind] = {one.name: one.metadata["kind"] for one in fields(Settings)}
 
 
@@ -242,8 +248,27 @@ def config_path() -> str:
     return os.path.join(config_directory(), CONFIG)
 
 
-def _given(args: argparse.Namespace) -> Iterator[tuple[str, Any, str]]:
-    """Yield the settings that are not defaults: name, value, origin."""
+def _given(args: argparse.Namespace) -> list[tuple[str, Any, str]]:
+    """Return the settings that are not defaults: name, value, origin.
+
+    Of those that give the store's key, one counts: a flag before the environment before the file.
+
+    Raises:
+        InvalidInputError: a setting is wrong, or two of one origin give the key.
+    """
+    given = list(_found(args))
+    keys = {name: origin.split()[0] for name, _, origin in given if name in KEYS}
+    for where in ("flag", "environment", "file"):
+        chosen = [name for name, origin in keys.items() if origin == where]
+        if len(chosen) > 1:
+            variables = " and ".join(KINDS[name].variable for name in chosen)
+            raise InvalidInputError(f"{variables}: each gives the key of the store; give one")
+        if chosen:
+            return [one for one in given if one[0] not in KEYS or one[0] in chosen]
+    return given
+
+
+def _found(args: argparse.Namespace) -> Iterator[tuple[str, Any, str]]:
     path = config_path()
     in_file = _file(path)
     for name, kind in KINDS.items():
@@ -329,6 +354,7 @@ def open_memory(
         models_dir=settings.models_dir,
         verify_reads=settings.verify_reads,
         audit_reads=settings.audit_reads,
+        key=store_key(settings),
         migrate=migrate,
         extractor=extractor_of(settings),
         user_id=settings.user_id,

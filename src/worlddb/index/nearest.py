@@ -16,7 +16,7 @@ Cosines are computed on one thread. The matrix product of numpy would use all co
 products, and on a busy machine the slowest core decides. Both kernels used here add up each vector
 separately and in the same order, so equal vectors have equal cosines and ties are real ties.
 
-A saved index is one file, read completely or not at all:
+A saved index is one file, read completely or not at all; beside an encrypted store it is sealed:
 
     magic · format · dim · slots in the graph · length of the stamp and of each section (fixed size)
     stamp · digest of everything before it
@@ -43,7 +43,7 @@ from typing import BinaryIO
 import numpy as np
 from blake3 import blake3
 
-from worlddb.errors import InvalidInputError, StorageError
+from worlddb.errors import InvalidInputError, StorageError, StoreKeyError
 from worlddb.index.hnsw import LONG_DIM, Graph
 from worlddb.index.vector_slots import (
     GONE,
@@ -56,7 +56,10 @@ from worlddb.index.vector_slots import (
     checked_rows,
     unit,
 )
+from worlddb.store.interface import Seal
 
+BLOCK_BYTES = 1 << 20  # of a sealed file: large enough that nonce and tag do not count
+_BLOCK = struct.Struct("<I")
 NOT_A_COSINE = np.float32(-2)
 SHORT_DIM = 32  # below this length, a call per vector (vecdot) costs more than its sum
 BLOCK = 64  # scores per block; at first only the maximum of each block is ranked
@@ -253,11 +256,13 @@ class Nearest:
             found = self._approximate(wanted, k, allowed)
             return scan(self._slots, wanted, k, allowed) if found is None else found
 
-    def save(self, path: str, stamp: bytes, like: str | None = None) -> None:
+    def save(
+        self, path: str, stamp: bytes, like: str | None = None, seal: Seal | None = None
+    ) -> None:
         """Write the index to a file, which replaces the one that is there.
 
         Vectors tell much of the texts: only the owner may read the file, or whoever may read the
-        file `like`.
+        file `like`; with a `seal`, only who has its key.
 
         Raises:
             InvalidInputError: the stamp is too long.
@@ -272,7 +277,10 @@ class Nearest:
                 arrays = (slots.rows, slots.vectors, blank, pairs)
                 views = [each.reshape(-1).view(np.uint8).data for each in arrays]
                 views += [memoryview(part) for part in parts]
-                _write_file(path, self.dim, self._moved, stamp, views, like)
+                header = IndexFileHeader(
+                    self.dim, self._moved, stamp, tuple(view.nbytes for view in views)
+                )
+                _write_file(path, header, views, like, seal)
 
     @classmethod
     def load(
@@ -282,6 +290,7 @@ class Nearest:
         *,
         dim: int | None = None,
         exact_below: int | None = None,
+        seal: Seal | None = None,
     ) -> Nearest | None:
         """Return the index saved at `path`; None if the file is damaged or not the expected one.
 
@@ -290,8 +299,9 @@ class Nearest:
             stamp: the expected stamp; None for any.
             dim: the expected length of the vectors; None for any.
             exact_below: as for a new index.
+            seal: what the file was sealed by.
         """
-        found = _read_file(path, stamp, dim)
+        found = _read_file(path, stamp, dim, seal)
         if found is None:
             return None
         header, (rows, vectors, blank, pairs, *parts) = found
@@ -427,28 +437,78 @@ class IndexFileHeader:
         return fixed + self.stamp + blake3(fixed + self.stamp).digest()
 
 
+class SealedStream:
+    """A file in sealed blocks, written from its beginning, or read from there."""
+
+    def __init__(self, file: BinaryIO, seal: Seal) -> None:
+        self._file = file
+        self._seal = seal
+        self._waiting = bytearray()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Add data; what fills a block is written."""
+        for start in range(0, len(data), BLOCK_BYTES):
+            self._waiting += data[start : start + BLOCK_BYTES]
+            if len(self._waiting) >= BLOCK_BYTES:
+                self._flush(BLOCK_BYTES)
+
+    def finish(self) -> None:
+        """Write what is left."""
+        self._flush(len(self._waiting))
+
+    def _flush(self, size: int) -> None:
+        block = self._seal.close(bytes(self._waiting[:size]))
+        self._file.write(_BLOCK.pack(len(block)) + block)
+        del self._waiting[:size]
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, or all that are left; what cannot be opened ends the file."""
+        while size < 0 or len(self._waiting) < size:
+            length = self._file.read(_BLOCK.size)
+            if len(length) < _BLOCK.size:
+                break
+            try:
+                self._waiting += self._seal.open(self._file.read(*_BLOCK.unpack(length)))
+            except StoreKeyError:
+                break
+        found = bytes(self._waiting if size < 0 else self._waiting[:size])
+        del self._waiting[: len(found)]
+        return found
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill a view with the next bytes; return how many there were."""
+        done = 0
+        while part := self.read(min(BLOCK_BYTES, len(view) - done)):
+            view[done : done + len(part)] = part
+            done += len(part)
+        return done
+
+
 def _write_file(
     path: str,
-    dim: int,
-    moved: int,
-    stamp: bytes,
+    header: IndexFileHeader,
     sections: Sequence[memoryview],
     like: str | None,
+    seal: Seal | None,
 ) -> None:
-    if len(stamp) > STAMP_MAX:
-        raise InvalidInputError(f"the stamp has {len(stamp)} bytes; give at most {STAMP_MAX}")
-    header = IndexFileHeader(dim, moved, stamp, tuple(section.nbytes for section in sections))
+    if len(header.stamp) > STAMP_MAX:
+        raise InvalidInputError(
+            f"the stamp has {len(header.stamp)} bytes; give at most {STAMP_MAX}"
+        )
     draft = f"{path}.{os.getpid()}.part"
     try:
         mode = 0o600 if like is None else os.stat(like).st_mode & 0o666
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(handle, "wb") as file:
-            file.write(header.pack())
+            out = file if seal is None else SealedStream(file, seal)
+            out.write(header.pack())
             digest = blake3()
             for section in sections:
                 digest.update(section)
-                file.write(section)
-            file.write(digest.digest())
+                out.write(section)
+            out.write(digest.digest())
+            if isinstance(out, SealedStream):
+                out.finish()
         os.replace(draft, path)
     except OSError as error:
         with suppress(OSError):
@@ -456,29 +516,30 @@ def _write_file(
         raise StorageError(f"cannot save the vector index at {path!r}: {error}") from error
 
 
-def saved_stamp(path: str) -> bytes | None:
+def saved_stamp(path: str, seal: Seal | None = None) -> bytes | None:
     """Return the stamp of a saved index; None if there is no readable file."""
     try:
         with open(path, "rb") as file:
-            header = _read_header(file)
+            header = _read_header(file if seal is None else SealedStream(file, seal))
     except OSError:
         return None
     return None if header is None else header.stamp
 
 
 def _read_file(
-    path: str, stamp: bytes | None, dim: int | None
+    path: str, stamp: bytes | None, dim: int | None, seal: Seal | None
 ) -> tuple[IndexFileHeader, list[memoryview]] | None:
     """Return the header and the sections of a file after checking all of them; see `load`."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as found:
+            file = found if seal is None else SealedStream(found, seal)
             header = _read_header(file)
             if header is None or (stamp is not None and header.stamp != stamp):
                 return None
             if dim is not None and header.dim != dim:
                 return None
-            whole = file.tell() + sum(header.lengths) + DIGEST
-            if os.fstat(file.fileno()).st_size != whole:
+            whole = sum(header.lengths) + DIGEST
+            if seal is None and os.fstat(found.fileno()).st_size != found.tell() + whole:
                 return None
             digest, sections = blake3(), []
             for length in header.lengths:
@@ -492,7 +553,7 @@ def _read_file(
         return None
 
 
-def _read_header(file: BinaryIO) -> IndexFileHeader | None:
+def _read_header(file: BinaryIO | SealedStream) -> IndexFileHeader | None:
     fixed = file.read(_FIXED.size)
     if len(fixed) != _FIXED.size:
         return None

@@ -82,6 +82,7 @@ class NearestIndex:
     def __init__(self, store: Store) -> None:
         self._path = store.side_file(SUFFIX)
         self._like = store.path
+        self._seal = store.side_seal() if self._path else None
         self._lock = threading.Lock()
         self._index: Nearest | None = None
         self._model: ModelRow | None = None
@@ -111,7 +112,7 @@ class NearestIndex:
         """Load the saved index if its commit is in the journal; otherwise start an empty one."""
         self._index, self._model, self._composed_at = Nearest(vectors.dim), None, -1
         self._unsaved_to, self._stamp = 1, b""
-        stamp = saved_stamp(self._path) if self._path else None
+        stamp = saved_stamp(self._path, self._seal) if self._path else None
         model = vectors.model(reader)
         if self._path is None or stamp is None or model is None or len(stamp) <= _PLACE.size:
             return
@@ -120,7 +121,7 @@ class NearestIndex:
         known = bool(commits) and commits[0].seq == seq and commits[0].hash == hash_
         if stamp[_PLACE.size :] != _name(model) or not known:
             return
-        found = Nearest.load(self._path, stamp, dim=model.dim)
+        found = Nearest.load(self._path, stamp, dim=model.dim, seal=self._seal)
         if found is not None and embedded <= model.embedded and seq <= model.seq:
             self._index, self._saved, self._composed_at = found, stamp, seq
             self._model = model._replace(embedded=embedded, seq=seq)
@@ -171,7 +172,7 @@ class NearestIndex:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
             with suppress(StorageError):
-                self._index.save(self._path, self._stamp, like=self._like)
+                self._index.save(self._path, self._stamp, like=self._like, seal=self._seal)
                 self._saved = self._stamp
 
 

@@ -244,7 +244,7 @@ class _Pair(NamedTuple):
         told = not (old.answer - self.asked.said.topic).isdisjoint(said.topic)
         if said.is_end and told:
             return True
-        if lost_verb and not _PAST_FORMS.isdisjoint(self.asked.forms):
+        if self._is_restated or (lost_verb and not _PAST_FORMS.isdisjoint(self.asked.forms)):
             return False
         if not kept:
             return self._is_news_of_self(bool(same), lost_verb)
@@ -254,13 +254,25 @@ class _Pair(NamedTuple):
             return is_measured or (fits and said.is_change and (is_thing or said.is_turn))
         if lost_verb and not said.is_change and not self._is_definite:
             return False
-        if same - {"name"} or _NOT.isdisjoint(old.forms) != _NOT.isdisjoint(new.forms):
+        if same - {"name"} or self._is_denied:
             return True
         if said.is_turn:
             return not lost_verb or bool(same) or told
         if said.is_change:
             return not lost_verb or (is_thing and fits)
         return not lost_verb and fits
+
+    @property
+    def _is_restated(self) -> bool:
+        """Whether the newer statement says again all that the older one says, as it was."""
+        is_whole = self.old.said.topic <= self.new.said.topic and self.old.values <= self.new.values
+        is_turned = self.new.said.is_turn or self.new.said.is_change
+        return is_whole and not is_turned and not self._is_denied
+
+    @property
+    def _is_denied(self) -> bool:
+        """Whether one of both statements says *not*, and the other does not."""
+        return _NOT.isdisjoint(self.old.forms) != _NOT.isdisjoint(self.new.forms)
 
     def _is_news_of_self(self, is_same: bool, lost_verb: bool) -> bool:
         """Return whether the newer statement tells it of the first person, without any key."""

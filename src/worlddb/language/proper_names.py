@@ -422,7 +422,7 @@ FIRST_NAMED = frozenset({"Entity", "Person"})
 _SAID_WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
 _QUALIFIER = re.compile(r"\s*\([^()]*\)\s*$")
-_SENTENCE_END = re.compile(r"[.!?:;\n\"“”(]")
+_SENTENCE_GAP = re.compile(r"[.!?:;\n\"“”(]")
 
 
 def said_words(text: str) -> list[str]:
@@ -472,7 +472,7 @@ def said_firsts(question: str) -> dict[int, str]:
         question = question.lower()
     words = list(_SAID_WORD.finditer(question))
     gaps = [question[one.end() : other.start()] for one, other in pairwise(words)]
-    begins = [True, *(_SENTENCE_END.search(gap) is not None for gap in gaps)]
+    begins = [True, *(_SENTENCE_GAP.search(gap) is not None for gap in gaps)]
     found: dict[int, str] = {}
     for number, match in enumerate(words):
         said = _POSSESSIVE.sub("", match.group())

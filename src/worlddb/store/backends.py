@@ -8,11 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from worlddb.errors import InvalidInputError, NotFoundError, StorageError
+from worlddb.errors import InvalidInputError, NotFoundError, StorageError, StoreKeyError
 from worlddb.model.inputs import Limits
 from worlddb.model.records import Branch
 from worlddb.store.interface import Migration, Store
+
+if TYPE_CHECKING:
+    from worlddb.store.sqlite.file_encryption import Given, StoreKey
 
 DURABILITIES = ("full", "normal")
 """Wait for the disk at each commit, or let a power cut take the last ones."""
@@ -65,7 +69,24 @@ def is_server(address: object) -> bool:
     return isinstance(address, str) and address.startswith(SERVER_STARTS)
 
 
-def format_of(path: str) -> tuple[int, int]:
+def key_of(path: str, given: Given | None) -> StoreKey | None:
+    """Return the key of a store's file; None if none is given.
+
+    Raises:
+        InvalidInputError, StoreKeyError: it is no key, or nothing here can be encrypted.
+    """
+    if given is None:
+        return None
+    if is_server(path):
+        raise StoreKeyError(
+            "a key is for a store in a file; a server encrypts its own disks, so leave the key out"
+        )
+    from worlddb.store.sqlite.file_encryption import StoreKey
+
+    return StoreKey(given)
+
+
+def format_of(path: str, key: StoreKey | None = None) -> tuple[int, int]:
     """Return the format of a store's file, and the present one; the file is not changed.
 
     Raises:
@@ -77,7 +98,7 @@ def format_of(path: str) -> tuple[int, int]:
     from worlddb.store.sqlite.file_copy import format_of_file
     from worlddb.store.sqlite.schema import FORMAT_VERSION
 
-    return format_of_file(path), FORMAT_VERSION
+    return format_of_file(path, key), FORMAT_VERSION
 
 
 def find_branch(address: str, name: str) -> Branch:
@@ -107,14 +128,17 @@ def open_store(
     busy_timeout_s: float = 30.0,
     verify_reads: bool = True,
     migration: Migration = "copy",
+    key: StoreKey | None = None,
 ) -> Store:
     """Open the store at an address: a file's path, ":memory:", or "postgresql://host/database".
 
     `verify_reads` has each node that is read hashed again and compared with its id. `migration`
     says what becomes of a store of an older format: it is migrated after a copy was made ("copy"),
-    migrated at once ("plain"), or left, and read from a private copy ("never").
+    migrated at once ("plain"), or left, and read from a private copy ("never"). With a `key` the
+    file is encrypted.
 
     Raises:
+        StoreKeyError: the key is missing or wrong.
         StorageError: it cannot be opened.
         FormatError: it is no store, or one of a newer format.
         CorruptionError: it is damaged.
@@ -143,6 +167,7 @@ def open_store(
         busy_timeout_s=busy_timeout_s,
         verify_reads=verify_reads,
         migration=migration,
+        key=key,
     )
 
 

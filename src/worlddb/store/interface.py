@@ -57,6 +57,20 @@ Migration = Literal["copy", "plain", "never"]
 """What becomes of a store of an older format: see `backends.open_store`."""
 
 
+class Seal(Protocol):
+    """Encrypts what is written beside an encrypted store."""
+
+    def close(self, data: bytes) -> bytes:
+        """Return data as only the holder of the key can read it."""
+
+    def open(self, sealed: bytes) -> bytes:
+        """Return the data again.
+
+        Raises:
+            StoreKeyError: the key is another one, or the data are damaged.
+        """
+
+
 class Journal(Protocol):
     """The commits."""
 
@@ -446,6 +460,9 @@ class Store(Protocol):
 
     def side_file(self, suffix: str) -> str | None:
         """Return the path for a file of derived data beside the store; None if it has no folder."""
+
+    def side_seal(self) -> Seal | None:
+        """Return what encrypts the files beside the store; None if the store is not encrypted."""
 
     def size_bytes(self) -> int:
         """Return how much disk space the store takes; 0 in memory."""

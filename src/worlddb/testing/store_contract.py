@@ -532,6 +532,25 @@ class StoreContract(DerivedContract):
             assert [hit.row for hit in hits] == rows[-1:]
             assert reader.scan.schema_problems() == reader.scan.text_problems() == []
 
+    def test_a_bulk_load_that_is_refused_leaves_nothing_to_the_sessions_after_it(
+        self, store: Store
+    ) -> None:
+        with committing(store) as tx:
+            kept = tx.node("kept")
+        with pytest.raises(ZeroDivisionError), committing(store) as tx:
+            tx.writer.defer_indexes()
+            tx.node("refused")
+            raise ZeroDivisionError
+        for session in (store.read, store.derive, store.read):
+            with session() as reader:
+                found = reader.texts.match(words("kept refused"), 9)
+                assert [hit.row for hit in found] == [kept]
+        with committing(store) as tx:
+            assert not tx.writer.is_deferred
+            tx.node("later", parent=kept)
+        with store.read() as reader:
+            assert reader.scan.schema_problems() == reader.scan.text_problems() == []
+
     def test_what_was_committed_is_there_when_the_store_is_opened_again(self, store: Store) -> None:
         with committing(store) as tx:
             ada = tx.node("Ada", aliases=["A."])

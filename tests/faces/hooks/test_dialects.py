@@ -95,7 +95,7 @@ def test_the_plug_ins_have_the_hooks_that_setup_writes_and_no_path_of_a_machine(
     for client in HOOK_CLIENTS.values():
         folder = Path(plugin_folder(client))
         (file,) = folder.rglob("hooks.json")
-        commands = hook_commands(client, ["worlddb"], None)
+        commands = hook_commands(client, ["worlddb"])
         expected = {event: [client.entry(event, one)] for event, one in commands.items()}
         assert json.loads(file.read_text())["hooks"] == expected
         texts = [one.read_text() for one in folder.rglob("*.json")]

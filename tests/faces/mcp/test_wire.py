@@ -145,7 +145,7 @@ def slow(self, *given, **options):
 
 worlddb.Memory.write = slow
 with worlddb.Memory(sys.argv[1]) as memory:
-    serve_stdio(memory)
+    serve_stdio(lambda: memory)
 """
 
 
@@ -253,7 +253,7 @@ def loud(self, **options):
 
 worlddb.Memory.list = loud
 with worlddb.Memory(sys.argv[1]) as memory:
-    serve_stdio(memory)
+    serve_stdio(lambda: memory)
 """
 
 
@@ -279,7 +279,7 @@ class Warm(worlddb.Memory):
         print("warmed up", file=sys.stderr, flush=True)
 
 with Warm(sys.argv[1]) as memory:
-    serve_stdio(memory)
+    serve_stdio(lambda: memory)
 """
 
 
@@ -311,6 +311,19 @@ def test_a_store_that_cannot_be_opened_is_told_on_stderr(tmp_path: Path) -> None
         assert server.process.stderr is not None
         assert server.process.stdout.read() == b""
         assert server.process.stderr.read().startswith(b"worlddb: ")
+
+
+def test_a_store_that_turns_out_to_be_damaged_is_told_to_who_calls(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    path.write_bytes(b"SQLite format 3\0" + b"this is no store. " * 1_000)
+    with lines(path) as server:
+        server.greet()
+        told = server.ask(1, "tools/call", name="memory_list", arguments={})["result"]
+        assert told["isError"]
+        assert str(path) in told["content"][0]["text"]
+        code, _, errors = server.end()
+    assert code == 0
+    assert b"recall is not ready yet" in errors
 
 
 def test_the_usual_user_can_be_chosen(tmp_path: Path) -> None:

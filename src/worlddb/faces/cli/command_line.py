@@ -48,6 +48,7 @@ COMMANDS = {
     "backup": "backup",
     "restore": "backup",
     "migrate": "backup",
+    "rekey": "rekey",
     "copy": "copy",
     "export": "export",
     "import": "export",
@@ -126,7 +127,7 @@ def _command_in(argv: Sequence[str]) -> str | None:
     """Return the command that is invoked, so that only that one is imported; None if unsure."""
     words = iter(argv)
     for word in words:
-        if word in ("--db", "--branch"):
+        if word in ("--db", "--key-file", "--branch"):
             next(words, None)
         elif not word.startswith("-"):
             return word if word in command_names() else None

@@ -133,6 +133,7 @@ def add_shared_options(parser: argparse.ArgumentParser) -> None:
     """
     add = partial(parser.add_argument, default=argparse.SUPPRESS)
     add("--db", metavar="PATH", help="the store (default: $WORLDDB_PATH, then your memory.db)")
+    add("--key-file", metavar="PATH", help="the key of an encrypted store, if not in the settings")
     add("--branch", metavar="NAME", help="a branch of the store, see 'worlddb branch'")
     add("--json", action="store_true", help="print JSON, with whole ids and times")
 

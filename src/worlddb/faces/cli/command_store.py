@@ -6,6 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from worlddb.embed.embedder import Embedder
     from worlddb.memory.memory import Memory
     from worlddb.world_db import WorldDB
@@ -18,12 +20,21 @@ def store_path(args: argparse.Namespace) -> str:
     return settings_from(args).path
 
 
+def given_key(args: argparse.Namespace) -> str | Path | None:
+    """Return the key that the flags and the configuration give; None if they give none."""
+    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.store_keys import store_key
+
+    return store_key(settings_from(args))
+
+
 def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = None) -> WorldDB:
     """Open an existing store; a typo in its path makes no file, and an old format stays.
 
     Not read-only in SQLite's sense: such a connection leaves its `-wal` and `-shm` files behind.
     """
     from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.store_keys import store_key
     from worlddb.faces.user_paths import existing_store
     from worlddb.world_db import open as open_store
 
@@ -36,15 +47,19 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
         models_dir=settings.models_dir,
         verify_reads=settings.verify_reads,
         migrate=False,
+        key=store_key(settings),
     )
 
 
 def open_to_write(args: argparse.Namespace) -> WorldDB:
     """Open a store, making it if it is new, and the user's data directory with it."""
+    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.store_keys import store_key
     from worlddb.faces.user_paths import creatable_store
     from worlddb.world_db import open as open_store
 
-    return open_store(creatable_store(store_path(args)))
+    settings = settings_from(args)
+    return open_store(creatable_store(settings.path), key=store_key(settings))
 
 
 def open_memories(

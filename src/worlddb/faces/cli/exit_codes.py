@@ -20,6 +20,7 @@ BY_ERROR: dict[type[Exception], int] = {
     errors.StorageError: 8,
     OSError: 8,
     errors.ProviderError: 9,
+    errors.StoreKeyError: 10,
     errors.WorldDBError: BUG,  # The root itself is never raised; each branch has its own number.
 }
 
@@ -34,6 +35,7 @@ MEANINGS: dict[int, str] = {
     7: "stored bytes contradict each other",
     8: "the disk said no: missing, existing already, full, read-only, unreadable",
     9: "a model or an embedding endpoint failed",
+    10: "the key of an encrypted store is missing or wrong",
     BUG: "a bug in worlddb; a traceback is on stderr",
     INTERRUPTED: "interrupted by Ctrl-C",
     BROKEN_PIPE: "the reader of our output went away (as with `head`); nothing is printed",

@@ -115,11 +115,10 @@ def hook_client(name: str) -> HookClient:
     return HOOK_CLIENTS[name]
 
 
-def hook_commands(client: HookClient, launch: Sequence[str], db: str | None) -> dict[str, str]:
-    """Return the command for each event of a client."""
-    more = ["--db", db] if db is not None else []
+def hook_commands(client: HookClient, launch: Sequence[str], *flags: str) -> dict[str, str]:
+    """Return the command for each event of a client, with the flags of the store."""
     return {
-        event: shlex.join([*launch, "hook", event, "--client", client.name, *more])
+        event: shlex.join([*launch, "hook", event, "--client", client.name, *flags])
         for event in DIALECTS[client.name].events
     }
 

@@ -15,7 +15,7 @@ from worlddb.faces.hooks.session_files import SessionFiles, log_line, remove_old
 from worlddb.faces.user_paths import data_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 VARIABLE = "WORLDDB_HOOKS"
 DEFAULT_CLIENT = "claude-code"
@@ -29,30 +29,31 @@ def run(argv: Sequence[str]) -> int | None:
 
     A client starts this with every prompt, so the usual command line is not loaded.
     """
-    words, client, db, event = list(argv), DEFAULT_CLIENT, None, None
+    words, client, event = list(argv), DEFAULT_CLIENT, None
+    given: dict[str, str] = {}
     while words:
         word = words.pop(0)
         if word == "--client" and words:
             client = words.pop(0)
-        elif word == "--db" and words:
-            db = words.pop(0)
+        elif word in ("--db", "--key-file") and words:
+            given[word[2:].replace("-", "_")] = words.pop(0)
         elif word.startswith("-") or event is not None:
             return None
         else:
             event = word
     if event is None or client not in DIALECTS:
         return None
-    return answer(event, client, db)
+    return answer(event, client, **given)
 
 
-def answer(name: str, client: str, db: str | None) -> int:
+def answer(name: str, client: str, db: str | None = None, key_file: str | None = None) -> int:
     """Answer one event on stdin and stdout. It always succeeds, for no hook may stop its client."""
     started = time.monotonic()
     context, folder = "", os.path.join(data_directory(), "hooks")
     try:
         event = event_of(client, name, _told())
         if event is not None:
-            context = _context(event, db, folder, started)
+            context = _context(event, {"db": db, "key_file": key_file}, folder, started)
     except Exception as error:  # Whatever it is, the client's work goes on.
         log_line(folder, f"{client} {name}: gave up: {type(error).__name__}: {error}")
     _print(answer_of(client, name, context))
@@ -72,7 +73,7 @@ def _print(answer: dict[str, Any]) -> None:
             sys.stdout.flush()
 
 
-def _context(event: HookEvent, db: str | None, folder: str, started: float) -> str:
+def _context(event: HookEvent, flags: Mapping[str, str | None], folder: str, started: float) -> str:
     """Do what an event is for; return the context for the model."""
     project = project_of(event.folder or os.getcwd())
     mode = _mode(project)
@@ -86,7 +87,7 @@ def _context(event: HookEvent, db: str | None, folder: str, started: float) -> s
 
     from worlddb.faces.face_settings import settings_from
 
-    settings = settings_from(Namespace(db=db))
+    settings = settings_from(Namespace(**flags))
     is_off = files.off or switch is not None
     if event.deed in ("capture", "both") and mode != "inject":
         from worlddb.faces.hooks.turn_capture import capture_apart

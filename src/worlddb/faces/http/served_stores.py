@@ -29,6 +29,7 @@ from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, declared_call
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_uses import TokenUses
+from worlddb.faces.store_keys import tenant_key
 from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
 from worlddb.model.origin import Origin
@@ -271,31 +272,33 @@ class TenantCaller:
         return own or checked_tenant(named)
 
 
-def tenant_stores(settings: Settings, folder: str) -> TenantStores:
-    """Return the stores in a folder, which is made if it does not exist.
+def tenant_stores(settings: Settings, path: str) -> TenantStores:
+    """Return the stores in a folder; it is made if it does not exist, and so is that of the keys.
 
     Raises:
         StorageError: the folder cannot be made.
     """
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        for folder in (settings.stores_keys or path, path):
+            os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise StorageError(f"{folder}: cannot be made: {reason}; choose another folder") from None
     embedder, extractor = embedder_of(settings), extractor_of(settings)
 
-    def make(path: str) -> Memory:
+    def make(store: str) -> Memory:
         return Memory(
-            path,
+            store,
             embedder=embedder,
             models_dir=settings.models_dir,
             verify_reads=settings.verify_reads,
+            key=tenant_key(settings, store),
             extractor=extractor,
             user_id=settings.user_id,
             actor="http",
         )
 
-    stores = TenantStores(folder, make, settings.stores_open)
+    stores = TenantStores(path, make, settings.stores_open)
     stores.asks_a_model = settings.extractor == "llm"
     return stores
 

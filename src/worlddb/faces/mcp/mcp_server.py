@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, RequestStateSecurity
@@ -19,7 +19,9 @@ from worlddb.faces.mcp.memory_tools import (
 )
 from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
 from worlddb.faces.mcp.search_fetch import search_fetch_tools
-from worlddb.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from worlddb.memory.memory import Memory
 
 NAME = "worlddb"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import anyio.to_thread
 from mcp.server.mcpserver import Context
@@ -34,8 +34,10 @@ from worlddb.faces.mcp.tool_answers import (
     without_details,
 )
 from worlddb.faces.mcp.tool_confirmation import confirmation, confirmed_by
-from worlddb.memory.memory import Memory
 from worlddb.model.visible_text import visible, visible_json
+
+if TYPE_CHECKING:
+    from worlddb.memory.memory import Memory
 
 INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
 PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the call.
@@ -53,7 +55,7 @@ EXPLAIN = Parameter(
 )
 """Only tools have it: elsewhere hits always have their details."""
 
-MemorySource = Callable[[], Memory]
+MemorySource: TypeAlias = "Callable[[], Memory]"
 """Gives the memory that a caller may use; asked anew for each call."""
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 from io import FileIO, RawIOBase
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -44,7 +44,10 @@ from pydantic import ValidationError
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.mcp.mcp_server import LogLevel, MemoryServer, make_server
-from worlddb.memory.memory import Memory
+
+if TYPE_CHECKING:
+    from worlddb.faces.mcp.memory_tools import MemorySource
+    from worlddb.memory.memory import Memory
 
 LINE_BYTES_MAX = 64 << 20  # Far more than a call may carry; only a guard against endless lines.
 LAST_ANSWERS_S = 2.0  # Clients kill a server that takes longer to stop.
@@ -57,7 +60,7 @@ log = logging.getLogger(__name__)
 
 
 def serve_stdio(
-    memory: Memory,
+    memory_for: MemorySource,
     *,
     search_fetch: bool = False,
     tools: str = "memory",
@@ -71,10 +74,8 @@ def serve_stdio(
     """
     # Before the SDK sets up its own logging: plain lines, and never on stdout.
     logging.basicConfig(stream=sys.stderr, level=log_level, format="%(levelname)s %(message)s")
-    server = make_server(
-        lambda: memory, search_fetch=search_fetch, tools=tools, log_level=log_level
-    )
-    warming = WarmUp(memory)
+    server = make_server(memory_for, search_fetch=search_fetch, tools=tools, log_level=log_level)
+    warming = WarmUp(memory_for)
     server.middleware.append(warming)
     anyio.run(_serve, server)
     warming.wait()
@@ -126,14 +127,40 @@ def _leave(number: int, why: str) -> None:
     os._exit(128 + number)
 
 
+class LateMemory:
+    """A memory that is opened when it is first asked for: the engine loads after the handshake."""
+
+    def __init__(self, open_memory: Callable[[], Memory]) -> None:
+        self._open = open_memory
+        self._opening = threading.Lock()
+        self._memory: Memory | None = None
+
+    def __call__(self) -> Memory:
+        """Return the memory.
+
+        Raises:
+            WorldDBError: the store cannot be opened; the next call tries again.
+        """
+        with self._opening:
+            if self._memory is None:
+                self._memory = self._open()
+            return self._memory
+
+    def close(self) -> None:
+        """Close the memory if it was opened."""
+        with self._opening:
+            if self._memory is not None:
+                self._memory.close()
+
+
 class WarmUp:
-    """Loads what the first recall needs and reads what waits, in the background.
+    """Opens the memory, loads what the first recall needs and reads what waits, in the background.
 
     It begins after the first answer.
     """
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory_for: MemorySource) -> None:
+        self._memory_for = memory_for
         self._thread: threading.Thread | None = None
 
     async def __call__(
@@ -156,8 +183,9 @@ class WarmUp:
 
     def _warm(self) -> None:
         try:
-            self._memory.read_pending()
-            self._memory.warm()
+            memory = self._memory_for()
+            memory.read_pending()
+            memory.warm()
         except WorldDBError as error:
             # A recall that needs it will report the error to its caller.
             log.warning("recall is not ready yet: %s", error)

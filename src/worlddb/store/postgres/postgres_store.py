@@ -67,9 +67,14 @@ _SNAPSHOT = " ISOLATION LEVEL REPEATABLE READ READ ONLY"
 Meaning = tuple[tuple[type[Exception], ...], type[WorldDBError], str]
 MEANINGS: tuple[Meaning, ...] = (
     (
-        (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected),
+        (errors.LockNotAvailable, errors.DeadlockDetected),
         ConflictError,
         "another writer took too long; try again, or open with a larger busy_timeout_s",
+    ),
+    (
+        (errors.QueryCanceled,),
+        ConflictError,
+        "the server ended a statement that took too long; try again, or raise statement_timeout",
     ),
     (
         (errors.InsufficientPrivilege, errors.InvalidAuthorizationSpecification),
@@ -502,6 +507,9 @@ class PostgresStore:
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
         return None
+
+    def side_seal(self) -> None:
+        """Return None: the server encrypts its own disks."""
 
     def size_bytes(self) -> int:
         """Return the space that the tables of all tenants take."""

@@ -10,6 +10,7 @@ from math import log
 from typing import Any
 
 from psycopg import Connection, RawCursor, RawServerCursor
+from psycopg.generators import fetch_many
 from psycopg.pq import Format, TransactionStatus
 
 from worlddb.errors import StorageError
@@ -98,9 +99,9 @@ class ServerSession(SqlSession):
         self.forget()
         self.context.statements += 1
         self.is_snapshot = is_snapshot
-        while self._is_ending and self.con.pgconn.get_result() is not None:
-            pass
-        self._is_ending = False
+        if self._is_ending:  # Not by `get_result`: it would keep all threads waiting.
+            self.con.wait(fetch_many(self.con.pgconn))
+            self._is_ending = False
         self.con.execute(sql)
 
     def end(self) -> None:

@@ -31,6 +31,7 @@ from worlddb.errors import (
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.rows import Head, NewText, TextHit
 from worlddb.store.sqlite.branch_file import guard_branches, has_branches, vfs_of
+from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unlocked
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
@@ -163,12 +164,14 @@ class PageBudget:
 PAGE_BUDGET = PageBudget()
 
 
-def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) -> apsw.Connection:
+def connect(
+    path: str, key: StoreKey | None, *, read_only: bool, busy_timeout_s: float, create: bool
+) -> apsw.Connection:
     """Open one connection with this project's settings; the file's format is not looked at."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    con = apsw.Connection(path, flags=flags, vfs=vfs_of(path))
+    con = unlocked(path, key, flags=flags, vfs=vfs_of(path))
     try:
         if has_branches(path):
             guard_branches(con)
@@ -179,8 +182,10 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
         PAGE_BUDGET.share(con)
         con.execute("PRAGMA threads = 2")
         con.pragma("user_version")  # The first look at the file: what cannot be read fails here.
-    except BaseException:
+    except BaseException as error:
         con.close()
+        if isinstance(error, apsw.NotADBError):
+            refuse_wrong_key(path, key)
         raise
     return con
 
@@ -188,19 +193,21 @@ def connect(path: str, *, read_only: bool, busy_timeout_s: float, create: bool) 
 def teach_writer(con: apsw.Connection) -> None:
     """Give a connection what the tables ask of who writes them."""
     # Answers the guards: this connection is the engine's own.
-    flags = apsw.SQLITE_INNOCUOUS
-    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=flags)
+    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=apsw.SQLITE_INNOCUOUS)
     teach_words(con)
 
 
-def connect_immutable(path: str) -> apsw.Connection:
+def connect_immutable(path: str, key: StoreKey | None) -> apsw.Connection:
     """Open a file that nobody can change, without any lock or log beside it."""
     uri = f"{Path(path).absolute().as_uri()}?immutable=1"
-    return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    con = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    if key is not None:
+        key.unlock(con, path)
+    return con
 
 
 def connect_somehow(
-    path: str, file: str, *, busy_timeout_s: float, create: bool
+    path: str, file: str, key: StoreKey | None, *, busy_timeout_s: float, create: bool
 ) -> tuple[apsw.Connection, bool]:
     """Return a connection, also where nothing may be written, not even a lock file.
 
@@ -209,7 +216,8 @@ def connect_somehow(
     when it closes.
     """
     try:
-        return connect(file, read_only=False, busy_timeout_s=busy_timeout_s, create=create), False
+        options = {"read_only": False, "create": create}
+        return connect(file, key, busy_timeout_s=busy_timeout_s, **options), False
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         log = Path(f"{path}-wal")
         if os.path.isfile(path) and not os.access(path, os.R_OK):
@@ -220,7 +228,7 @@ def connect_somehow(
         if not os.path.exists(path) or (log.exists() and log.stat().st_size):
             raise
     # No log: the file alone is the whole store, and nobody can change it where it lies.
-    return connect_immutable(path), True
+    return connect_immutable(path, key), True
 
 
 def check_format(con: apsw.Connection, path: str) -> int:

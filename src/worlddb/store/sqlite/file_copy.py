@@ -10,14 +10,14 @@ import logging
 import os
 import tempfile
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
 import apsw
 
-from worlddb.errors import ConflictError, FormatError, StorageError
+from worlddb.errors import ConflictError, CorruptionError, FormatError, StorageError
 from worlddb.store.interface import Migration
 from worlddb.store.sqlite.branch_file import branches_of
 from worlddb.store.sqlite.database_file import (
@@ -28,6 +28,13 @@ from worlddb.store.sqlite.database_file import (
     refuse_bad_path,
     translated,
 )
+from worlddb.store.sqlite.file_encryption import (
+    MAGIC,
+    StoreKey,
+    head_of,
+    is_encrypted,
+    unlocked,
+)
 from worlddb.store.sqlite.private_files import PartialFile, make_private
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION
 
@@ -35,10 +42,7 @@ log = logging.getLogger(__name__)
 
 PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
 BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
-MAGIC = b"SQLite format 3\0"
 APPLICATION_ID_AT = 68  # Where a SQLite file has its application id.
-HEAD_BYTES = 100
-"""The header of a SQLite file, and where the number is in it that says whose file it is."""
 
 
 def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
@@ -60,16 +64,27 @@ def refuse_bad_target(path: str) -> None:
         raise StorageError(f"{path}: exists already; choose a new path for the backup")
 
 
-def copy_to_new(source: apsw.Connection, path: str, like: str | None) -> None:
-    """Copy a snapshot to a new file, with the rights of the file `like`, or for its owner alone."""
+def copy_to_new(source: apsw.Connection, path: str, like: str | None, key: StoreKey | None) -> None:
+    """Copy a snapshot to a new file, with the rights of the file `like`, or for its owner alone.
+
+    The key is that of the source, and of the copy.
+    """
     with (
         closing(PartialFile(f"{path}.{uuid.uuid4().hex}.partial", like)) as partial,
-        closing(apsw.Connection(partial.path)) as target,
+        closing(_new_target(partial.path, source, key)) as target,
     ):
         copy_pages(source, target)
         target.close()
         # Under its name only when it is whole: a killed backup is never taken for one.
         _land(partial.path, path)
+
+
+def _new_target(path: str, source: apsw.Connection, key: StoreKey | None) -> apsw.Connection:
+    """Return a connection to an empty file, into which the pages of a source can be copied."""
+    target = unlocked(path, key)
+    if key is not None:  # Encrypted pages are copied only to pages of their size.
+        target.pragma("page_size", int(str(source.pragma("page_size"))))
+    return target
 
 
 def _land(partial: str, path: str) -> None:
@@ -91,12 +106,12 @@ class OldStore:
     copy: str
 
     @classmethod
-    def kept(cls, con: apsw.Connection, path: str, file: str, version: int) -> OldStore:
+    def kept(
+        cls, con: apsw.Connection, path: str, file: str, version: int, key: StoreKey | None
+    ) -> OldStore:
         """Copy a snapshot to a new file beside the store."""
-        name = f"{file}.format-{version}"
-        names = chain([name], (f"{name}-{number}" for number in count(2)))
-        copy = next(name for name in names if not os.path.exists(name))
-        copy_to_new(con, copy, file)
+        copy = free_name(f"{file}.format-{version}")
+        copy_to_new(con, copy, file, key)
         return cls(path, version, copy)
 
     def tell(self) -> None:
@@ -111,8 +126,19 @@ class OldStore:
         Path(self.copy).unlink(missing_ok=True)
 
 
+def free_name(name: str) -> str:
+    """Return a name for a copy that is kept: this one, or with the first number that is free."""
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(name for name in names if not os.path.exists(name))
+
+
 def migrate_store(
-    con: apsw.Connection, path: str, file: str, timeout_s: float, migration: Migration
+    con: apsw.Connection,
+    path: str,
+    file: str,
+    key: StoreKey | None,
+    timeout_s: float,
+    migration: Migration,
 ) -> None:
     """Bring a store to the present format as `migration` says, or make a new one.
 
@@ -121,7 +147,7 @@ def migrate_store(
     """
 
     def keep(snapshot: apsw.Connection, version: int) -> OldStore | None:
-        return OldStore.kept(snapshot, path, file, version) if migration == "copy" else None
+        return OldStore.kept(snapshot, path, file, version, key) if migration == "copy" else None
 
     migrate(con, path, timeout_s, keep)
 
@@ -132,7 +158,7 @@ class OldStoreView:
     It lies in a folder of its own that only its owner can enter, and goes when it is closed.
     """
 
-    def __init__(self, con: apsw.Connection, path: str, version: int) -> None:
+    def __init__(self, con: apsw.Connection, path: str, key: StoreKey | None, version: int) -> None:
         self.why_read_only = (
             f"has format {version}, and is read from a temporary copy of format {FORMAT_VERSION}; "
             "to write it, run 'worlddb migrate', which keeps a copy of the store as it is"
@@ -142,7 +168,7 @@ class OldStoreView:
         self.file = os.path.join(self._folder.name, "copy.db")
         make_private(self.file)
         try:
-            with closing(apsw.Connection(self.file)) as copy:
+            with closing(_new_target(self.file, con, key)) as copy:
                 with con:
                     check_format(con, path)  # Only the first read takes the snapshot.
                     copy_pages(con, copy)
@@ -157,33 +183,37 @@ class OldStoreView:
         self._folder.cleanup()
 
 
-def format_of_file(path: str) -> int:
+def format_of_file(path: str, key: StoreKey | None) -> int:
     """Return the format of a store; 0 for a new, empty file."""
+    file = os.path.abspath(path)
     with translated(path):
-        con, _ = connect_somehow(path, os.path.abspath(path), busy_timeout_s=BUSY_S, create=False)
+        con, _ = connect_somehow(path, file, key, busy_timeout_s=BUSY_S, create=False)
         with closing(con):
             return check_format(con, path)
 
 
-def copy_out(path: str, target: str) -> None:
+def copy_out(path: str, target: str, key: StoreKey | None) -> None:
     """Copy a store of any format that this version knows to a new file, as it is.
+
+    If it is encrypted, so is the copy.
 
     Raises:
         FormatError: it is no store.
         StorageError, CorruptionError: it cannot be read, or the copy not be written.
     """
+    file = os.path.abspath(path)
     with translated(path):
-        con, _ = connect_somehow(path, os.path.abspath(path), busy_timeout_s=BUSY_S, create=False)
+        con, _ = connect_somehow(path, file, key, busy_timeout_s=BUSY_S, create=False)
         with closing(con):
             if check_format(con, path) == 0:
                 raise FormatError(f"{path}: is empty, so there is no store in it")
             con.execute("BEGIN")
             con.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-            with closing(apsw.Connection(target)) as copy:
+            with closing(_new_target(target, con, key)) as copy:
                 copy_pages(con, copy)
 
 
-def copy_into(source: str, path: str) -> None:
+def copy_into(source: str, path: str, key: StoreKey | None) -> None:
     """Put what the store `source` holds in the place of what `path` holds, if anything.
 
     The file stays the same one, and its logs go. Also a damaged store is overwritten; whatever is
@@ -193,27 +223,30 @@ def copy_into(source: str, path: str) -> None:
         ConflictError: somebody has the store at `path` open, or it has branches.
         FormatError: the file at `path` is no store.
         StorageError: it cannot be written.
+        StoreKeyError: it is encrypted and the source is not, or the other way round.
     """
     refuse_bad_path(path)
-    if names := ", ".join(row.name for row in branches_of(path)):
-        raise ConflictError(f"{path}: has branches ({names}) of what it says now; drop them first")
+    refuse_branches(path)
     is_new = not os.path.exists(path)
     if is_new:
         make_private(path)
     else:
-        _refuse_stranger(path)
+        _refuse_stranger(path, key)
     try:
-        with translated(path), closing(apsw.Connection(path)) as con:
+        with translated(path), closing(unlocked(path, key)) as con:
             con.set_busy_timeout(int(BUSY_S * 1000))
             # What the file says about itself is not looked at: it may be why it is replaced.
-            con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+            if key is None:
+                con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
             # Others that have it open remember what is in it, so there must be none.
             con.pragma("locking_mode", "exclusive")
-            with closing(apsw.Connection(source, flags=apsw.SQLITE_OPEN_READONLY)) as copy:
-                if not is_new and copy.pragma("page_size") != con.pragma("page_size"):
+            with closing(unlocked(source, key, flags=apsw.SQLITE_OPEN_READONLY)) as copy:
+                if is_new and key is not None:
+                    con.pragma("page_size", int(str(copy.pragma("page_size"))))
+                elif copy.pragma("page_size") != con.pragma("page_size"):
                     # Only without a log can pages get another size.
                     con.pragma("journal_mode", "delete")
-                copy_pages(copy, con)
+                _overwrite(con, copy, key)
             # Who is alone keeps the index of the log in memory, and leaves an old one behind.
             Path(f"{os.path.realpath(path)}-shm").unlink(missing_ok=True)
     except ConflictError:
@@ -228,11 +261,32 @@ def copy_into(source: str, path: str) -> None:
     Path(f"{path}-vectors").unlink(missing_ok=True)
 
 
-def _refuse_stranger(path: str) -> None:
+def refuse_branches(path: str) -> None:
+    """Raise ConflictError if a store has branches: they read its file as it is."""
+    if names := ", ".join(row.name for row in branches_of(path)):
+        raise ConflictError(f"{path}: has branches ({names}) of what it says now; drop them first")
+
+
+def _overwrite(con: apsw.Connection, copy: apsw.Connection, key: StoreKey | None) -> None:
+    try:
+        copy_pages(copy, con)
+    except apsw.CorruptError:
+        if key is None:
+            raise
+        # A damaged page that is encrypted cannot be overwritten, so they all go first.
+        con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
+        con.execute("VACUUM")
+        con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
+        copy_pages(copy, con)
+
+
+def _refuse_stranger(path: str, key: StoreKey | None) -> None:
     """Raise FormatError if the file to overwrite is no store."""
-    # Nobody in this process has it open yet, so closing it gives up no locks.
-    with open(path, "rb") as file:
-        head = file.read(HEAD_BYTES)
+    head = head_of(path)
+    if head and (key is not None or is_encrypted(path)):
+        with suppress(CorruptionError):
+            format_of_file(path, key)
+        return
     found = head[APPLICATION_ID_AT : APPLICATION_ID_AT + 4]
     if head.startswith(MAGIC) and found == APPLICATION_ID.to_bytes(4, "big"):
         return

@@ -20,6 +20,7 @@ import shutil
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import _GeneratorContextManager, contextmanager, nullcontext, suppress
 from functools import partial
@@ -30,6 +31,7 @@ import apsw
 
 from worlddb.errors import ConflictError, InvalidInputError, StorageError, WorldDBError
 from worlddb.store.sqlite.branch_file import move_log, vfs_of
+from worlddb.store.sqlite.file_encryption import StoreKey, unlocked
 
 LOG_ENDS = ("-wal", "-shm")
 TIDYING_S_MAX = 5.0
@@ -360,7 +362,12 @@ class FileWatch:
     written there, so it must not be acknowledged.
     """
 
-    def __init__(self, path: str, file: str | None) -> None:
+    def __init__(self, path: str, file: str | None, con: apsw.Connection) -> None:
+        """Look at the files of an open connection.
+
+        Raises:
+            StorageError: the file was replaced while the connection waited for it.
+        """
         self._path = path
         self._file = file
         self._found = None if file is None else _identity(os.stat(file))
@@ -371,6 +378,11 @@ class FileWatch:
             for end in LOG_ENDS
             if file is not None and os.path.exists(real + end)
         ]
+        moved = array("i", [0])
+        if file is not None:
+            con.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, moved.buffer_info()[0])
+        if moved[0]:
+            raise StorageError(f"{path}: was replaced while it was being opened; open it again")
 
     def refuse_lost(self, *, to_read: bool = False) -> None:
         """Raise StorageError if a path leads to another file by now, or to none, or got a twin.
@@ -451,8 +463,16 @@ class Checkpointer:
     full, writers wait for the thread: a log that outruns it would take the room of the file.
     """
 
-    def __init__(self, path: str, writer: apsw.Connection, gate: Gate, watch: FileWatch) -> None:
+    def __init__(
+        self,
+        path: str,
+        key: StoreKey | None,
+        writer: apsw.Connection,
+        gate: Gate,
+        watch: FileWatch,
+    ) -> None:
         self._path = path
+        self._key = key
         self._gate = gate
         self._watch = watch
         # No event: an interrupt inside `set` would leave the thread asleep.
@@ -521,7 +541,7 @@ class Checkpointer:
                 con.close()
 
     def _connect(self) -> apsw.Connection:
-        con = apsw.Connection(self._path, vfs=vfs_of(self._path))
+        con = unlocked(self._path, self._key, vfs=vfs_of(self._path))
         con.set_busy_timeout(OTHERS_PATIENCE_MS)
         return con
 

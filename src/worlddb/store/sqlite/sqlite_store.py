@@ -17,10 +17,10 @@ from pathlib import Path
 
 import apsw
 
-from worlddb.errors import ConflictError, StorageError
+from worlddb.errors import ConflictError, StorageError, StoreKeyError
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.interface import Migration
+from worlddb.store.interface import Migration, Seal
 from worlddb.store.sqlite.branch_file import (
     branches_of,
     check_name,
@@ -52,6 +52,7 @@ from worlddb.store.sqlite.file_copy import (
     migrate_store,
     refuse_bad_target,
 )
+from worlddb.store.sqlite.file_encryption import StoreKey
 from worlddb.store.sqlite.file_locks import LOCKED_FILES
 from worlddb.store.sqlite.gate import (
     Checkpointer,
@@ -134,8 +135,10 @@ class SqliteStore:
         busy_timeout_s: float,
         verify_reads: bool = True,
         migration: Migration = "copy",
+        key: StoreKey | None = None,
     ) -> None:
         self.path = path
+        self._key = key
         self._clock = clock
         self._busy_timeout_s = busy_timeout_s
         self._durability = durability
@@ -156,22 +159,32 @@ class SqliteStore:
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
         if read_only and path == MEMORY:
             raise StorageError(":memory: is new and empty; open it to write")
+        if key is not None and path == MEMORY:
+            raise StoreKeyError(":memory: is never written to a disk; leave the key out")
         with LOCKED_FILES.opening(), translated(path):
             refuse_second_name(path, self._file)
             LOCKED_FILES.refuse_two_logs(self._file)
             if trunk_of(self._file) is not None:
                 refuse_lost_base(self._file)
-            self._writer = self._open_writer(read_only, create, migration)
+            try:
+                self._writer = self._open_writer(read_only, create, migration)
+            except (apsw.NotADBError, StoreKeyError):
+                if key is None:
+                    raise
+                # Another process has just made the file, with a salt of its own for the passphrase.
+                self._writer = self._open_writer(read_only, create, migration)
             in_file = path != MEMORY and not self._immutable
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
-            self._watch = FileWatch(path, self._file if in_file else None)
+            self._watch = FileWatch(path, self._file if in_file else None, self._writer)
         self._transaction = TableWriter(FileSession(self._writer, self._context), self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         keeps_log = path != MEMORY and not self.read_only
         self._checkpointer = (
-            Checkpointer(self._file, self._writer, self._gate, self._watch) if keeps_log else None
+            Checkpointer(self._file, key, self._writer, self._gate, self._watch)
+            if keeps_log
+            else None
         )
 
     def _open_writer(self, read_only: bool, create: bool, kind: Migration) -> apsw.Connection:
@@ -184,6 +197,7 @@ class SqliteStore:
         con, self._immutable = connect_somehow(
             self.path,
             self._file,
+            self._key,
             busy_timeout_s=self._busy_timeout_s,
             create=create and not read_only,
         )
@@ -200,7 +214,8 @@ class SqliteStore:
             if self.read_only:
                 con.execute("PRAGMA query_only = ON")
             else:
-                migrate_store(con, self.path, self._file, self._busy_timeout_s, kind)
+                timeout_s = self._busy_timeout_s
+                migrate_store(con, self.path, self._file, self._key, timeout_s, kind)
                 teach_writer(con)
                 self._sums.follow(con)
         except BaseException:
@@ -213,7 +228,7 @@ class SqliteStore:
         version = check_format(con, self.path)
         if version == FORMAT_VERSION:
             return con
-        self._view = view = OldStoreView(con, self.path, version)
+        self._view = view = OldStoreView(con, self.path, self._key, version)
         con.close()
         self.read_only, self._immutable = True, False
         self.why_read_only, self._file = view.why_read_only, view.file
@@ -272,14 +287,14 @@ class SqliteStore:
 
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
-            return connect_immutable(self.path)
+            return connect_immutable(self.path, self._key)
         # Another file would be read beside the one that is open.
         self._watch.refuse_lost(to_read=True)
         return self._connect(read_only=True)
 
     def _connect(self, *, read_only: bool) -> apsw.Connection:
-        patience_s = self._busy_timeout_s
-        return connect(self._file, read_only=read_only, busy_timeout_s=patience_s, create=False)
+        options = {"read_only": read_only, "create": False}
+        return connect(self._file, self._key, busy_timeout_s=self._busy_timeout_s, **options)
 
     def _give_back(self, reader: TableReader) -> None:
         session, con = reader.session, reader.con
@@ -494,12 +509,16 @@ class SqliteStore:
         like = self._file if os.path.exists(self._file) else None
         with self.read() as reader, translated(path):
             reader.head()  # Only the first read takes the snapshot.
-            copy_to_new(reader.con, path, like)
+            copy_to_new(reader.con, path, like, self._key)
 
     def fork(self, name: str, actor: str) -> Branch:
         """Make a branch of the last commit."""
         self._refuse_read_only()
         check_name(name)
+        if self._key is not None:
+            raise StorageError(
+                f"{self.path}: an encrypted store cannot be branched; copy it instead"
+            )
         if self.path == MEMORY or trunk_of(self._file) is not None:
             what = "a store in memory" if self.path == MEMORY else "a branch"
             raise StorageError(f"{self.path}: {what} cannot be branched; branch a store in a file")
@@ -544,6 +563,10 @@ class SqliteStore:
         """Return the path for a file of derived data beside the store; None in memory."""
         is_kept = self.path != MEMORY and self._view is None
         return f"{self.path}{suffix}" if is_kept else None
+
+    def side_seal(self) -> Seal | None:
+        """Return what encrypts the files beside the store; None if the store is not encrypted."""
+        return None if self._key is None else self._key.seal(self._file)
 
     def size_bytes(self) -> int:
         """Return the size of the file and its log; 0 in memory."""

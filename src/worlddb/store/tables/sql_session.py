@@ -106,13 +106,13 @@ class SqlSession(ABC):
         self.con = con
         self.seq = 0
         self.time = time
-        self.deferred: DeferredIndexes | None = None
         self.verifies = context.verifies
         self.context = context
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was remembered of a snapshot, before the next one."""
+        """Drop what was remembered of a transaction, before the next one."""
+        self.deferred: DeferredIndexes | None = None
         self.head: Head | None = None
         self.reached: LookupsReached | None = None
         self.has_moved = False

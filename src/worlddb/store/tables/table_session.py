@@ -153,7 +153,6 @@ class TableWriter(TableReader):
         """Start a transaction that follows the last commit, at a later time than that."""
         session = self.session
         session.forget()
-        session.deferred = None
         head = self.head()  # Nobody else can commit meanwhile.
         self.seq = session.seq = head.seq + 1
         self.time = session.time = commit_time(clock(), head.time)

@@ -8,7 +8,7 @@ import os
 from worlddb.errors import StorageError
 from worlddb.faces.cli.command_files import landing, refuse_store
 from worlddb.faces.cli.command_options import command, flag, option, report
-from worlddb.faces.cli.command_store import open_to_read, store_path
+from worlddb.faces.cli.command_store import given_key, open_to_read, store_path
 from worlddb.faces.cli.progress import Progress, amount
 from worlddb.faces.cli.terminal import one_line
 from worlddb.faces.user_paths import (
@@ -26,7 +26,7 @@ def run_backup(args: argparse.Namespace) -> int:
 
     Copy the store as of now to a new file, while others read and write it. The copy
     is a store like any other and can be opened; 'worlddb restore' puts it in the place
-    of the old one.
+    of the old one. The copy of an encrypted store is encrypted by the same key.
 
     Examples:
       worlddb backup monday.db    # copy your store
@@ -48,7 +48,7 @@ def run_backup(args: argparse.Namespace) -> int:
     from worlddb.world_db import open as open_store
 
     # Read from the copy itself: what it holds is what was saved.
-    with open_store(target, create=False) as copy:
+    with open_store(target, create=False, key=given_key(args)) as copy:
         last = copy.log(limit=1, newest_first=True)[0]
     root = str(last.root_state)
     return report(
@@ -92,7 +92,7 @@ def run_restore(args: argparse.Namespace) -> int:
     from worlddb.audit.backup_restore import restore
 
     with Progress("restoring"):
-        last = restore(backup, creatable_store(path), replace=args.force)
+        last = restore(backup, creatable_store(path), replace=args.force, key=given_key(args))
     root = str(last.root_state)
     done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
     return report(args, {"path": path, "commit": last.seq, "root_state": root}, done)
@@ -113,7 +113,7 @@ def run_migrate(args: argparse.Namespace) -> int:
     from worlddb.audit.backup_restore import migrate
 
     path = existing_store(store_path(args))
-    before, present = migrate(path)
+    before, present = migrate(path, key=given_key(args))
     done = f"brought from format {before} to format {present}"
     said = done if before < present else f"has format {present} already"
     path = shown_store(path)

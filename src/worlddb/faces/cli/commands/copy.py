@@ -10,6 +10,7 @@ from typing import cast
 
 from worlddb.errors import ConflictError, StorageError
 from worlddb.faces.cli.command_options import command, option, report
+from worlddb.faces.cli.command_store import given_key
 from worlddb.faces.cli.progress import Progress
 from worlddb.faces.cli.terminal import one_line
 from worlddb.faces.user_paths import checked_path, creatable_store, existing_store, is_file
@@ -26,12 +27,14 @@ def run_copy(args: argparse.Namespace) -> int:
     Play the journal of a store into another one, in either direction. Every commit must
     come out with the hash it had. A copy that was stopped goes on where it ended, and a
     copy of a store that has grown gets what is new. Vectors are made again by the first
-    search, or by 'worlddb reindex'.
+    search, or by 'worlddb reindex'. A key is that of the target, and of the source if the
+    source is encrypted.
 
     Examples:
       worlddb copy memory.db 'postgresql://app@localhost/memories?tenant=acme'
       worlddb copy 'postgresql://app@localhost/memories' memory.db
     """
+    from worlddb.audit.store_rekey import is_encrypted
     from worlddb.world_db import open as open_store
 
     source, target = existing_store(checked_path(args.source)), checked_path(args.target)
@@ -40,9 +43,11 @@ def run_copy(args: argparse.Namespace) -> int:
         is_same = os.path.samefile(source, target)
     if is_same:
         raise StorageError(f"{args.target}: is the source itself; choose another target")
+    key = given_key(args)
+    keys = key if is_encrypted(source) else None, key if is_file(target) else None
     with (
-        open_store(source, create=False, migrate=False, embedder="none") as old,
-        open_store(creatable_store(target), embedder="none") as new,
+        open_store(source, create=False, migrate=False, embedder="none", key=keys[0]) as old,
+        open_store(creatable_store(target), embedder="none", key=keys[1]) as new,
     ):
         last = old.log(limit=1, newest_first=True)[0]
         begun = new.log(limit=1, newest_first=True)[0].seq

@@ -34,4 +34,5 @@ def run(args: argparse.Namespace) -> int:
     """
     from worlddb.faces.hooks.hook_command import answer
 
-    return answer(args.event, args.client, getattr(args, "db", None))
+    flags = {name: getattr(args, name, None) for name in ("db", "key_file")}
+    return answer(args.event, args.client, **flags)

@@ -11,6 +11,8 @@ from worlddb.faces.cli.command_options import CONSOLIDATE_EVERY, TOOLS, command,
 from worlddb.faces.cli.exit_codes import OK
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+SQLITE = b"SQLite format 3\0"
+"""How a database of SQLite begins, unless it is encrypted."""
 
 
 @command(
@@ -42,18 +44,33 @@ def run(args: argparse.Namespace) -> int:
     # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
     for variable in ONE_THREAD:
         os.environ.setdefault(variable, "1")
+    from contextlib import closing
+    from functools import partial
+
     from worlddb.faces.face_settings import open_memory, settings_from
     from worlddb.faces.server_extra import require_server_extra
 
     require_server_extra("mcp")
     settings = settings_from(args)
-    with open_memory(settings, actor="mcp", consolidates=True) as memory:
-        # The garbage collector would take a tenth of the start-up time, for nothing.
-        gc.disable()
-        from worlddb.faces.mcp.stdio_transport import serve_stdio
+    # The garbage collector would take a tenth of the start-up time, for nothing.
+    gc.disable()
+    from worlddb.faces.mcp.stdio_transport import LateMemory, serve_stdio
 
-        gc.freeze()
-        gc.enable()
-        level: Any = settings.log_level.upper()
-        serve_stdio(memory, search_fetch=args.search_fetch, tools=settings.tools, log_level=level)
+    gc.freeze()
+    gc.enable()
+    level: Any = settings.log_level.upper()
+    opening = partial(open_memory, settings, actor="mcp", consolidates=True)
+    with closing(LateMemory(opening)) as late:
+        if not _is_store(settings.path):
+            late()  # A wrong path ends the server at once; a store is opened after the handshake.
+        serve_stdio(late, search_fetch=args.search_fetch, tools=settings.tools, log_level=level)
     return OK
+
+
+def _is_store(path: str) -> bool:
+    """Return whether a path leads to what looks like a database, by its first bytes."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except (OSError, ValueError):
+        return False

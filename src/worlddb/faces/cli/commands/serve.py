@@ -25,6 +25,7 @@ OPTIONS = (
     option("--token", "TEXT", "a token that opens everything; better: $WORLDDB_TOKEN"),
     option("--tokens-file", "FILE", "tokens and the scopes they open, as TOML"),
     option("--stores", "DIR", "one store for each tenant, DIR/TENANT.db, instead of one for all"),
+    option("--stores-keys", "DIR", "a key for each tenant, DIR/TENANT.key, made with its store"),
     option("--stores-open", "N", "how many stores of tenants are open at once (default: 100)"),
     option(
         "--workers",

@@ -30,7 +30,7 @@ NAMES = (
     "cline",
     "goose",
 )
-CARRIED = ("path", "user_id", "embedder", "models_dir")
+CARRIED = ("path", "key_file", "keyring", "user_id", "embedder", "models_dir")
 """Settings that are written into the entry when they come from this shell; never secrets."""
 
 
@@ -114,9 +114,9 @@ def _set_hooks(args: argparse.Namespace) -> int:
             "WORLDDB_TOKEN and WORLDDB_SCOPE in the client's environment instead"
         )
     client = hook_client(args.client)
-    given = getattr(args, "db", None)
-    db = None if given is None else _path(given, args.project)
-    commands = hook_commands(client, launch_command(in_project=args.project), db)
+    given = ("--db", getattr(args, "db", None)), ("--key-file", getattr(args, "key_file", None))
+    flags = [word for flag, path in given if path for word in (flag, _path(path, args.project))]
+    commands = hook_commands(client, launch_command(in_project=args.project), *flags)
     path = client.path(in_project=args.project)
     edit = hooks_edit(client, path, commands)
     if client.note:
@@ -230,4 +230,4 @@ def _print_result(
     else:
         kept = f"; backup: {one_line(backup)}" if backup else ""
         print(f"{title} is {what} now: {path}{kept}")
-        print(f"restart {title} to use it", file=sys.stderr)
+        print(f"restart {title}, so that it reads its settings again", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,9 +12,8 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, open_for, run_call
 from worlddb.faces.cli.command_files import opened
-from worlddb.faces.cli.command_options import command, option, report
+from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import one_line
 
 if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
@@ -42,6 +40,8 @@ def run_amend(args: argparse.Namespace) -> int:
     "write TEXT | -",
     *call_options(WRITE),
     option("--lines", "FILE", "one memory for each line; '-' reads stdin"),
+    flag("--retire-missing", "with a folder: retire its documents whose files are gone"),
+    flag("--dry-run", "with a folder: say what would be written, and write nothing"),
 )
 def run_write(args: argparse.Namespace) -> int:
     """Remember something.
@@ -59,6 +59,7 @@ def run_write(args: argparse.Namespace) -> int:
       worlddb write --messages chat.json --run-id r42     # a whole conversation
       worlddb write --lines notes.txt                     # one memory for each line
       worlddb write --document docs                       # every document of a folder
+      worlddb write --document docs --retire-missing --dry-run  # what has changed there?
     """
     ways = (args.text, args.messages, args.lines, args.document)
     if sum(way is not None for way in ways) != 1:
@@ -67,46 +68,12 @@ def run_write(args: argparse.Namespace) -> int:
             "--lines FILE"
         )
     if args.document is not None and os.path.isdir(args.document):
-        return _write_folder(args)
+        from worlddb.faces.cli.document_folder import write_folder
+
+        return write_folder(args)
+    if args.dry_run or args.retire_missing:
+        raise InvalidInputError("write: --dry-run and --retire-missing need --document FOLDER")
     return run_call(WRITE, args) if args.lines is None else _write_lines(args)
-
-
-def _write_folder(args: argparse.Namespace) -> int:
-    """Remember the documents of a folder and its folders; one that is refused holds up no other."""
-    from worlddb.ingest.document_text import read_document
-
-    if args.idempotency_key is not None:
-        raise InvalidInputError("--idempotency-key: is for one document, not for a folder")
-    paths = list(_documents(args.document))
-    options = call_arguments(WRITE, args, without=("document",))
-    counts: dict[str, Any] = {"documents": 0, "new": 0, "changed": 0, "unchanged": 0, "refused": 0}
-    with Progress("writing", unit="files") as progress, open_for(WRITE, args) as memory:
-        progress.total = len(paths)
-        for path in paths:
-            progress.done += 1
-            counts["documents"] += 1
-            try:
-                done = memory.write(document=read_document(path), **options)
-            except InvalidInputError as error:
-                counts["refused"] += 1
-                print(one_line(f"worlddb: {error}"), file=sys.stderr)
-                continue
-            kind = "unchanged" if done.commit is None else "changed"
-            counts["new" if done.created else kind] += 1
-    text = "{documents:,} documents: {new:,} new, {changed:,} changed, {unchanged:,} unchanged"
-    text += ", {refused:,} refused" if counts["refused"] else ""
-    return report(args, counts, text.format(**counts))
-
-
-def _documents(folder: str) -> Iterator[str]:
-    """Yield the paths of the documents below a folder, but for hidden folders such as .git."""
-    from worlddb.ingest.document_text import MEDIA_TYPES
-
-    for place, inner, names in os.walk(folder):
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
-        for name in sorted(names):
-            if os.path.splitext(name)[1].lower() in MEDIA_TYPES:
-                yield os.path.join(place, name)
 
 
 def _write_lines(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-// What changes the store: amend, retire, undo. Each says what it did and offers the way back.
+// What changes the store: amend, retire, pin, erase, undo. Each says what it did and offers the way back.
 import { post, scopeOf } from "./api.js";
 import { attempt, notify, place, save } from "./parts.js";
 
@@ -11,7 +11,7 @@ const here = () => scopeOf(place().params.scope);
 
 /** Return what undoes the commits of these results, or nothing if nothing was written. */
 export function undoOf(...results) {
-  const commits = results.filter((one) => one && one.commit).map((one) => one.commit.seq);
+  const commits = results.filter((one) => one && one.commit).map((one) => one.commit.seq ?? one.commit);
   if (!commits.length) return undefined;
   return () => attempt(async () => {
     await post("/v1/undo", { commit: commits, ...here() });
@@ -29,14 +29,22 @@ export function amend(memory, text) {
   });
 }
 
-export function retire(memories) {
-  return attempt(async () => {
-    const results = [];
-    for (const one of memories) results.push(await post(`/v1/memories/${one.id}/retire`, here()));
-    notify(memories.length === 1 ? "Retired: it is not found any more." : `${memories.length} memories retired.`, undoOf(...results));
-    changed();
-    return results;
+/** Do something with each memory, one after the other; what was done stays done if one fails. */
+async function each(memories, work, told, undo) {
+  const done = [];
+  await attempt(async () => {
+    for (const one of memories) done.push([one, await work(one)]);
   });
+  if (!done.length) return null;
+  notify(told(done.length), undo && undo(done));
+  changed();
+  return done.map(([, result]) => result);
+}
+
+export function retire(memories) {
+  return each(memories, (one) => post(`/v1/memories/${one.id}/retire`, here()),
+    (number) => (number === 1 ? "Retired: it is not found any more." : `${number} memories retired.`),
+    (done) => undoOf(...done.map(([, result]) => result)));
 }
 
 /** Take what somebody else wrote into this scope out of it; they may write no more here. */
@@ -51,23 +59,19 @@ export function refuse(memory) {
 
 export const isPinned = (memory) => Boolean((memory.metadata || {}).pinned);
 
-/** Pin a memory, or unpin it: what is pinned is always among what an agent is given first. */
-export function pin(memory) {
-  return attempt(async () => {
-    const what = isPinned(memory) ? "unpin" : "pin";
-    await post(`/v1/memories/${memory.id}/${what}`, here());
-    notify(what === "pin" ? "Pinned." : "Not pinned any more.", () => pin({ ...memory, metadata: { pinned: what === "pin" } }));
-    changed();
-  });
+/** Pin memories, or unpin them: what is pinned is always among what an agent is given first. */
+export function pin(memories, isOn = !isPinned(memories[0])) {
+  const others = memories.filter((one) => isPinned(one) !== isOn);
+  return each(others, (one) => post(`/v1/memories/${one.id}/${isOn ? "pin" : "unpin"}`, here()),
+    (number) => `${isOn ? "Pinned" : "Not pinned any more"}${number > 1 ? `: ${number} memories` : ""}.`,
+    (done) => () => pin(done.map(([one]) => ({ ...one, metadata: { ...one.metadata, pinned: isOn } })), !isOn));
 }
 
-/** Remove the text of a memory for good; the receipt is saved as a file. */
-export function erase(memory) {
-  return attempt(async () => {
-    const receipt = await post("/v1/erase", { id: memory.id, ...here() });
-    save(`erased-${memory.id.slice(0, 8)}.json`, JSON.stringify(receipt, null, 1));
-    notify("Erased for good. The receipt was saved.");
-    changed();
-    return receipt;
-  });
+/** Remove the texts of memories for good; the receipts are saved as a file. */
+export function erase(memories) {
+  return each(memories, (one) => post("/v1/erase", { id: one.id, ...here() }), (number) => `Erased for good${number > 1 ? `: ${number} memories` : ""}. The receipt was saved; there is no way back.`)
+    .then((receipts) => {
+      if (receipts) save(`erased-${memories[0].id.slice(0, 8)}.json`, JSON.stringify(receipts.length > 1 ? receipts : receipts[0], null, 1));
+      return receipts;
+    });
 }

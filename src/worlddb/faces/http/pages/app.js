@@ -1,7 +1,7 @@
 // The shell: who is signed in, whose memory is shown, at which of the two times, and which page.
 import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
 import { get, scopeOf, signIn } from "./api.js";
-import { change, day, link, Notices, place, Problem } from "./parts.js";
+import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
 import { Branches } from "./branches.js";
 import { Health } from "./health.js";
@@ -47,30 +47,68 @@ function SignIn({ error, onDone }) {
   </main>`;
 }
 
-/** One of the two clocks: a slider over days, and the way back to now. */
+/** One of the two clocks: a slider over days, a field for the exact time, and the way back to now. */
 function Clock({ name, label, help, first, params }) {
   const days = Math.max(1, Math.ceil((Date.now() - first) / DAY_MS));
   const [moved, setMoved] = useState(null);
+  const [exact, setExact] = useState(false);
   const given = params[name];
   const at = moved !== null ? moved : given ? Math.round((new Date(given) - first) / DAY_MS) : days;
   const shown = at >= days ? "now" : day(new Date(first + at * DAY_MS));
   const set = (event) => {
     const value = Number(event.target.value);
     setMoved(null);
-    change({ [name]: value >= days ? "" : `${day(new Date(first + value * DAY_MS))}T23:59:59Z` });
+    change({ [name]: value >= days ? "" : `${day(new Date(first + value * DAY_MS))}T23:59:59Z`, ...FIRST_PAGE });
+  };
+  const type = (event) => {
+    setExact(false);
+    change({ [name]: event.target.value ? `${event.target.value.slice(0, 16)}:59Z` : "", ...FIRST_PAGE });
   };
   return html`<div class="clock" title=${help}>
     <label>${label} <input type="range" name=${name} min="0" max=${days} value=${at} aria-valuetext=${shown}
       onInput=${(event) => setMoved(Number(event.target.value))} onChange=${set} /></label>
-    <output>${given && moved === null ? day(given) : shown}</output>
-    ${given && html`<button class="link" onClick=${() => change({ [name]: "" })}>now</button>`}
+    ${exact ? html`<input type="datetime-local" aria-label=${`${label}, the exact time in UTC`} value=${given ? given.slice(0, 16) : ""} onChange=${type} />`
+      : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? day(given) : shown}</button>`}
+    ${given && html`<button class="link" aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>now</button>`}
   </div>`;
+}
+
+const KEYS = [
+  ["everywhere", { "?": "this list", u: "undo what was done last", "g m / g a / g i": "go to Memories, Ask, Inbox (also p people, w worlds, j journal, h health)" }],
+  ["Memories", { "/": "search", "j k": "next, previous row", x: "choose the row", e: "amend it", p: "pin it, or unpin it", r: "retire it, or all that are chosen", a: "add", "n b": "next page, page before", Enter: "open the row" }],
+  ["Inbox", { "j k": "next, previous card", "a r 1 2 b p": "what the buttons of the card say" }],
+];
+const GOES = { m: "memories", a: "ask", i: "inbox", p: "people", w: "worlds", j: "journal", h: "health" };
+
+function Help({ onClose }) {
+  return html`<${Dialog} title="Keys" onClose=${onClose}>${KEYS.map(([title, keys]) => html`<h3>${title}</h3><dl>${Object.entries(keys).map(([key, told]) => html`<dt><kbd>${key}</kbd></dt><dd>${told}</dd>`)}</dl>`)}
+    <div class="bar"><button class="main" onClick=${onClose}>Close</button></div></${Dialog}>`;
+}
+
+/** The keys that hold on every page: help, and `g` with a letter for a page. */
+function useShellKeys(setHelp) {
+  const [isGoing, setGoing] = useState(false);
+  useEffect(() => {
+    const press = (event) => {
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      if (event.key === "?") setHelp(true);
+      const page = isGoing && GOES[event.key];
+      if (page) {
+        event.stopImmediatePropagation();
+        event.preventDefault();
+        location.hash = link(page);
+      }
+      setGoing(event.key === "g");
+    };
+    addEventListener("keydown", press, true); // Before the page, whose keys have other meanings.
+    return () => removeEventListener("keydown", press, true);
+  }, [isGoing]);
 }
 
 function Scopes({ scopes, params, bounds }) {
   const names = scopes.map((one) => one.name);
   if (params.scope && !names.includes(params.scope)) names.unshift(params.scope);
-  return html`<label>Memory of <select name="scope" value=${params.scope || ""} onChange=${(event) => change({ scope: event.target.value })}>
+  return html`<label>Memory of <select name="scope" value=${params.scope || ""} onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
     ${Object.keys(bounds).length === 0 && html`<option value="">the default user</option>`}
     ${names.map((name) => html`<option value=${name}>${name.replace(":", " ")}</option>`)}
   </select></label>`;
@@ -93,6 +131,8 @@ function App() {
   const [scopes, setScopes] = useState([]);
   const [first, setFirst] = useState(Date.now() - 30 * DAY_MS);
   const [turn, setTurn] = useState(0);
+  const [help, setHelp] = useState(false);
+  useShellKeys(setHelp);
 
   useEffect(() => {
     const follow = () => setWhere(place());
@@ -141,7 +181,7 @@ function App() {
     <nav class="side" aria-label="Pages">
       <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" />WorldDB</a>
       ${Object.entries(PAGES).filter(([, [, , isFor]]) => !isFor || isFor(access)).map(([page, [title]]) => html`<a class="item" href=${link(page)} aria-current=${page === where.page ? "page" : undefined}>${title}</a>`)}
-      <div class="foot small soft">${access.token ? html`${access.token}${access.read_only ? " (reads only)" : ""}<br />` : null}<${Theme} /><br />version ${access.version}</div>
+      <div class="foot small soft">${access.token ? html`${access.token}${access.read_only ? " (reads only)" : ""}<br />` : null}<${Theme} /><br /><button class="link" onClick=${() => setHelp(true)}>Keys (?)</button><br />version ${access.version}</div>
     </nav>
     <div>
       <header class="top">
@@ -149,10 +189,10 @@ function App() {
         <${Clock} name="as_of" label="true when" help="What was true at this time" first=${first} params=${params} />
         <${Clock} name="known_at" label="known when" help="What this memory knew at this time" first=${first} params=${params} />
       </header>
-      ${then && html`<div class="past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button></div>`}
+      ${then && html`<div class="past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></div>`}
       <main id="main" tabindex="-1"><${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} /></main>
     </div>
-  </div><${Notices} />`;
+  </div>${help && html`<${Help} onClose=${() => setHelp(false)} />`}<${Notices} />`;
 }
 
 render(html`<${App} />`, Object.assign(document.getElementById("app"), { textContent: "" }));

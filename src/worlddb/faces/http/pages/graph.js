@@ -102,7 +102,7 @@ export function PathBetween({ start, end, scope }) {
     : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${edge.type} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
 }
 
-export function GraphOf({ start, scope }) {
+export function GraphOf({ start, scope, params = {} }) {
   const [nodes, setNodes] = useState([]);
   const [edges, setEdges] = useState([]);
   const [types, setTypes] = useState(null);

@@ -49,7 +49,7 @@ const KINDS = [
   {
     name: "fading", title: "Fading", hint: "Seldom recalled and hardly linked. Nothing ends by itself: keep it by a pin, or end it.", id: (one) => one.memory.id,
     card: ({ one }) => html`<${Text} one=${one.memory}>${one.because}</${Text}>`,
-    keys: { p: ["Pin it", (one) => pin(one.memory)], r: ["Retire it", (one) => retire([one.memory])] },
+    keys: { p: ["Pin it", (one) => pin([one.memory], true)], r: ["Retire it", (one) => retire([one.memory])] },
   },
   {
     name: "expiring", title: "Expiring soon", id: (one) => one.id,

@@ -1,136 +1,232 @@
-// Memories: a table with search as you type, filters, bulk actions, and a way back for each action.
+// Memories: a table with search as you type, filters, keys, pages, bulk actions, and a way back for each action.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { attempt, change, Chip, Empty, link, Loaded, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
-import { amend, changed, isPinned, retire, undoOf } from "./actions.js";
+import { attempt, change, Chip, day, Dialog, Empty, FIRST_PAGE, link, Loaded, notify, save, textOf, TextDialog, Time, useKeys, useLoaded, useTyped } from "./parts.js";
+import { amend, changed, erase, isPinned, pin, retire, undoOf } from "./actions.js";
 
 const TYPING_MS = 30; // A search is cheaper than waiting for the next key; an older one is broken off.
 const PAGE = 50;
 const FOUND_MAX = 50;
+const EXPORT_PAGE = 1000; // As many as one call returns.
+const EXPORT_MAX = 100000; // More is for 'worlddb export', which needs no browser.
+const TYPES = ["Memory", "Session", "Turn", "Fact", "Entity", "Summary"];
+const FILTERS = { type: "type", tag: "tag", source: "source", since: "since", before: "before", pinned: "pinned", expiring: "expiring", ended: "ended" };
 
 export async function writeSample(scope) {
   const sample = await (await fetch("/ui/sample.json")).json();
-  for (const { at, text } of sample) await post("/v1/memories", { text, at, source: "sample data", ...scope });
+  const written = [];
+  for (const { at, text } of sample) written.push(await post("/v1/memories", { text, at, source: "sample data", ...scope }));
+  notify("Sample data was written.", undoOf(...written));
 }
 
 /** Return the filter that the parameters of the page mean, or nothing. */
-function filterOf(params) {
+export function filterOf(params, now = new Date()) {
   const all = [];
   if (params.tag) all.push({ tags: { $contains: params.tag } });
   if (params.source) all.push({ source: { $contains: params.source } });
   if (params.pinned) all.push({ pinned: true });
-  if (params.expiring) all.push({ expires_at: { $exists: true } });
+  if (params.expiring) all.push({ expires_at: { $gt: now.toISOString().slice(0, 10) } });
   if (params.since) all.push({ at: { $gte: params.since } });
+  if (params.before) all.push({ at: { $lt: params.before } });
+  if (params.ended === "only") all.push({ expires_at: { $lte: now.toISOString() } });
   return all.length ? { $and: all } : undefined;
 }
 
 function Filters({ params }) {
-  const text = (name, label) => html`<label>${label} <input size="9" value=${params[name] || ""} onChange=${(event) => change({ [name]: event.target.value.trim() })} /></label>`;
-  const box = (name, label) => html`<label><input type="checkbox" checked=${Boolean(params[name])} onChange=${(event) => change({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
-  return html`<div class="bar small">
-    <label>Type <select value=${params.type || ""} onChange=${(event) => change({ type: event.target.value })}>
-      <option value="">all</option>${["Memory", "Session", "Turn", "Fact", "Entity", "Summary"].map((type) => html`<option>${type}</option>`)}</select></label>
-    ${text("tag", "Tag")} ${text("source", "Source")}
-    <label>Since <input type="date" value=${params.since || ""} onChange=${(event) => change({ since: event.target.value })} /></label>
-    ${box("pinned", "pinned")} ${box("expiring", "expiring")} ${box("ended", "also ended")}
+  const set = (more) => change({ ...more, ...FIRST_PAGE });
+  const text = (name, label, more = {}) => html`<label>${label} <input size="9" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
+  const box = (name, label) => html`<label><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
+  const used = Object.keys(FILTERS).filter((name) => params[name]);
+  return html`<div class="bar small filters" role="group" aria-label="Filters">
+    ${text("type", "Type", { list: "types", placeholder: "all" })}<datalist id="types">${TYPES.map((type) => html`<option value=${type}></option>`)}</datalist>
+    ${text("tag", "Tag")} ${text("source", "Source")} ${text("since", "Since", { type: "date" })} ${text("before", "Before", { type: "date" })}
+    <label>Ended <select name="ended" value=${params.ended || ""} onChange=${(event) => set({ ended: event.target.value })}><option value="">not shown</option><option value="1">also shown</option><option value="only">only these</option></select></label>
+    ${box("pinned", "pinned")} ${box("expiring", "expiring")}
+    <button class="link" disabled=${!used.length} onClick=${() => set(Object.fromEntries(used.map((name) => [name, ""])))}>Clear filters</button>
   </div>`;
 }
 
-function Row({ one, chosen, onChoose, canWrite, onAmend, again }) {
-  return html`<tr class=${one.retired ? "ended" : ""}>
+function Row({ one, chosen, current, onChoose, canWrite, onAmend }) {
+  const tags = (one.metadata || {}).tags || [];
+  return html`<tr class=${`${one.retired ? "ended" : ""} ${current ? "current" : ""}`}>
     ${canWrite && html`<td class="tight"><input type="checkbox" aria-label=${`Choose: ${textOf(one).slice(0, 60)}`} checked=${chosen} onChange=${onChoose} /></td>`}
-    <td class="text"><a href=${link("memory", one.id)} class="clamp">${textOf(one)}</a>
+    <td class="text"><a href=${link("memory", one.id)} class="clamp" data-row=${one.id}>${textOf(one)}</a>
+      <span class="narrow small soft"><${Time} at=${one.valid_from} /> </span>
       ${one.type !== "Memory" && html`<${Chip}>${one.type}</${Chip}>`}
       ${one.retired && html`<${Chip} kind="warn">ended</${Chip}>`}
+      ${!one.retired && one.valid_to && html`<${Chip} kind="warn">ends ${day(one.valid_to)}</${Chip}>`}
       ${one.shared && html`<${Chip} kind="warn" title="somebody else wrote it into this scope">from ${one.actor}</${Chip}>`}
       ${isPinned(one) && html`<${Chip} kind="good">pinned</${Chip}>`}
-      ${((one.metadata || {}).tags || []).map((tag) => html`<${Chip}>${tag}</${Chip}>`)}
+      ${tags.map((tag) => html`<${Chip}>${tag}</${Chip}>`)}
       ${(one.maybe_outdated || []).length > 0 && html`<${Chip} kind="warn">maybe outdated</${Chip}>`}
       ${(one.conflicts || []).length > 0 && html`<${Chip} kind="bad">conflict</${Chip}>`}
       ${(one.superseded_by || []).length > 0 && html`<${Chip}>replaced</${Chip}>`}</td>
-    <td class="tight"><${Time} at=${one.valid_from} /></td>
+    <td class="tight wide"><${Time} at=${one.valid_from} /></td>
     <td class="tight wide">${(one.provenance || [])[0] || ""}</td>
-    ${canWrite && html`<td class="tight">${!one.retired && html`
-      <button onClick=${() => onAmend(one)}>Amend</button> <button onClick=${() => retire([one], again)}>Retire</button>`}</td>`}
+    ${canWrite && html`<td class="tight wide">${!one.retired && html`<button onClick=${() => onAmend(one)}>Amend</button> <button onClick=${() => pin([one])}>${isPinned(one) ? "Unpin" : "Pin"}</button> <button onClick=${() => retire([one])}>Retire</button>`}</td>`}
   </tr>`;
 }
 
-const asRow = (hit) => ({ ...hit.node, text: textOf(hit.node), retired: Boolean(hit.node.valid_to), conflicts: hit.conflicts, maybe_outdated: hit.maybe_outdated });
+function AddDialog({ onDone, onClose }) {
+  const send = (event) => {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.target));
+    const whole = (text) => text && `${text}T00:00:00Z`;
+    onDone({ text: given.text, tags: given.tags ? given.tags.split(",").map((tag) => tag.trim()).filter(Boolean) : undefined, source: given.source, at: whole(given.at), expires_at: whole(given.expires_at), pin: given.pin ? true : undefined });
+  };
+  return html`<${Dialog} title="Remember something" onClose=${onClose}><form class="fields" onSubmit=${send}>
+    <label>What to remember, in plain sentences <textarea name="text" required></textarea></label>
+    <details><summary>Tags, source, times</summary>
+      <label>Tags, with commas between <input name="tags" /></label><label>Source <input name="source" /></label>
+      <label>True since <input type="date" name="at" /></label><label>Ends on <input type="date" name="expires_at" /></label>
+      <p><label class="row"><input type="checkbox" name="pin" /> pinned: always among what an agent is given first</label></p></details>
+    <div class="bar"><button class="main">Remember</button><button type="button" onClick=${onClose}>Cancel</button></div>
+  </form></${Dialog}>`;
+}
+
+const COLUMNS = ["id", "type", "text", "valid_from", "valid_to", "known_from", "retired", "actor"];
+const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+
+function write(rows, kind) {
+  if (kind === "csv") save("memories.csv", [COLUMNS.join(","), ...rows.map((one) => COLUMNS.map((name) => cell(one[name])).join(","))].join("\r\n"), "text/csv");
+  else save("memories.json", JSON.stringify(rows, null, 2));
+}
+
+/** Save what is chosen, what is shown, or all that the filters leave. */
+function ExportDialog({ rows, picked, all, onClose }) {
+  const [which, setWhich] = useState(picked.length ? "chosen" : "shown");
+  const [kind, setKind] = useState("json");
+  const [walked, setWalked] = useState(null);
+  const run = () => attempt(async () => {
+    if (which !== "all") write(which === "chosen" ? picked : rows, kind);
+    else {
+      const found = [];
+      for (let cursor = null; found.length === 0 || (cursor && found.length < EXPORT_MAX);) {
+        const next = await all(EXPORT_PAGE, cursor);
+        found.push(...next.memories);
+        setWalked(found.length);
+        cursor = next.next_cursor;
+        if (!cursor) break;
+      }
+      write(found, kind);
+      notify(`${found.length.toLocaleString("en")} memories saved${found.length >= EXPORT_MAX ? "; 'worlddb export' saves the rest" : ""}.`);
+    }
+    onClose();
+  });
+  const choice = (value, label) => html`<p><label class="row"><input type="radio" name="which" value=${value} checked=${which === value} onChange=${() => setWhich(value)} /> ${label}</label></p>`;
+  return html`<${Dialog} title="Export" onClose=${onClose}>
+    ${picked.length > 0 && choice("chosen", `the ${picked.length} chosen`)} ${choice("shown", `the ${rows.length} on this page`)} ${all && choice("all", "all that the filters leave")}
+    <p><label>Format <select name="format" value=${kind} onChange=${(event) => setKind(event.target.value)}><option value="json">JSON</option><option value="csv">CSV, for a table</option></select></label></p>
+    ${walked !== null && html`<p role="status">${walked.toLocaleString("en")} read …</p>`}
+    <div class="bar"><button class="main" disabled=${walked !== null} onClick=${run}>Save</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
+}
+
+const asRow = (hit) => ({ ...hit.node, text: textOf(hit.node), retired: Boolean(hit.node.valid_to) && new Date(hit.node.valid_to) <= new Date(), conflicts: hit.conflicts, maybe_outdated: hit.maybe_outdated });
+const before = new Map(); // The cursor of the page before that of each cursor.
+
+function Pages({ params, next, shown }) {
+  const page = Number(params.page || 1);
+  const go = (cursor, number) => change({ after: cursor || "", page: number > 1 ? String(number) : "" });
+  const forward = () => { before.set(next, params.after || ""); go(next, page + 1); };
+  const back = () => (before.has(params.after) ? go(before.get(params.after), page - 1) : go("", 1));
+  useKeys({ n: next && forward, b: page > 1 && back }, [next, params.after, page]);
+  if (page === 1 && !next) return null;
+  return html`<div class="bar pages" role="navigation" aria-label="Pages of the table"><button disabled=${page === 1} onClick=${back}>${before.has(params.after) || page === 1 ? "Previous" : "First page"} <kbd>b</kbd></button>
+    <span>page ${page.toLocaleString("en")}, rows ${((page - 1) * PAGE + 1).toLocaleString("en")} to ${((page - 1) * PAGE + shown).toLocaleString("en")}</span><button disabled=${!next} onClick=${forward}>Next <kbd>n</kbd></button></div>`;
+}
+
+/** The memories of the page, and what gets any page of them. */
+function useMemories({ params, scope, stamp }) {
+  const filter = filterOf(params);
+  const ended = Boolean(params.ended);
+  const common = { ...scope, ...clocksOf(params), types: params.type ? [params.type] : undefined, include_retired: ended || undefined };
+  const list = (limit, cursor, signal) => get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit, cursor }, signal);
+  const page = useLoaded(async (signal) => {
+    if (params.q) return { rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common }, signal)).hits.map(asRow), next: null };
+    const found = await list(PAGE, params.after, signal);
+    return { rows: found.memories, next: found.next_cursor };
+  }, [params.q, params.scope, params.as_of, params.known_at, params.after, stamp, ...Object.keys(FILTERS).map((name) => params[name])]);
+  return { page, all: params.q ? null : list };
+}
+
+function Bulk({ picked, onNone, onErase, onExport }) {
+  return html`<div class="bar bulk" role="status"><span>${picked.length} chosen</span>
+    <button onClick=${() => { pin(picked, true); onNone(); }}>Pin them</button><button onClick=${() => { pin(picked, false); onNone(); }}>Unpin them</button>
+    <button onClick=${() => { retire(picked.filter((one) => !one.retired)); onNone(); }}>Retire them</button><button class="bad" onClick=${onErase}>Erase them</button>
+    <button onClick=${onExport}>Export them</button><button class="link" onClick=${onNone}>Choose none</button></div>`;
+}
+
+function Nothing({ params, canWrite, onAdd, scope }) {
+  const isFiltered = params.q || params.after || Object.keys(FILTERS).some((name) => params[name]);
+  if (isFiltered) return html`<${Empty} title="Nothing found">Try other words, fewer filters, another scope, or ended ones, too.</${Empty}>`;
+  return html`<${Empty} title="Nothing is remembered here yet">Write a first memory, or look at how it works with sample data.
+    ${canWrite && html`<div class="bar"><span class="grow"></span><button class="main" onClick=${onAdd}>Add a memory</button>
+      <button onClick=${() => attempt(async () => { await writeSample(params.scope ? scope : { user_id: "sample" }); changed(); })}>Write sample data</button><span class="grow"></span></div>`}</${Empty}>`;
+}
+
+/** Erasing has no way back, so it is asked for; the number is said. */
+export function EraseDialog({ memories, onDone, onClose }) {
+  return html`<${Dialog} title=${memories.length > 1 ? `Erase ${memories.length} memories for good` : "Erase for good"} onClose=${onClose}>
+    <p>The text, what was derived from it, and its traces in the file are removed. <strong>This cannot be undone.</strong> The receipt is saved as a file.</p>
+    <div class="bar"><button class="bad" onClick=${async () => { if (await erase(memories)) onDone(); }}>Erase</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
+}
 
 export function Memories({ where, access, scope, stamp }) {
   const { params } = where;
   const canWrite = !access.read_only && !params.as_of && !params.known_at;
-  const [query, setQuery] = useState(params.q || "");
+  const [query, setQuery] = useTyped("q", params.q || "", TYPING_MS);
   const [chosen, setChosen] = useState(new Set());
+  const [at, setAt] = useState(-1);
   const [dialog, setDialog] = useState(null);
-  const [more, setMore] = useState([]);
-  const [cursor, setCursor] = useState(null);
   const box = useRef();
+  const { page, all } = useMemories({ params, scope, stamp });
+  const rows = (page.data && page.data.rows) || [];
+  const picked = rows.filter((one) => chosen.has(one.id));
+  const one = rows[at];
+  const none = () => setChosen(new Set());
+  const close = () => setDialog(null);
+  useEffect(() => { none(); setAt(-1); }, [params.after, params.q, params.scope]);
 
-  useEffect(() => {
-    const later = setTimeout(() => query !== (params.q || "") && change({ q: query.trim() }), TYPING_MS);
-    return () => clearTimeout(later);
-  }, [query]);
-  useEffect(() => {
-    const key = (event) => {
-      if (event.key === "/" && !/INPUT|TEXTAREA|SELECT/.test(event.target.tagName)) {
-        event.preventDefault();
-        box.current.focus();
-      }
-    };
-    addEventListener("keydown", key);
-    return () => removeEventListener("keydown", key);
-  }, []);
-
-  const filters = { types: params.type ? [params.type] : undefined, include_retired: params.ended ? true : undefined };
-  const common = { ...scope, ...clocksOf(params), ...filters };
-  const filter = filterOf(params);
-  const page = useLoaded(async (signal) => {
-    setMore([]);
-    if (params.q) return { rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common }, signal)).hits.map(asRow) };
-    const found = await get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit: PAGE }, signal);
-    setCursor(found.next_cursor);
-    return { rows: found.memories };
-  }, [params.q, params.scope, params.as_of, params.known_at, params.type, params.ended, JSON.stringify(filter), stamp]);
-
-  const next = () => attempt(async () => {
-    const found = await get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit: PAGE, cursor });
-    setMore([...more, ...found.memories]);
-    setCursor(found.next_cursor);
-  });
-  const rows = [...((page.data && page.data.rows) || []), ...more];
-  const picked = rows.filter((one) => chosen.has(one.id) && !one.retired);
-  const toggle = (one) => setChosen((old) => {
+  const toggle = (row) => setChosen((old) => {
     const now = new Set(old);
-    if (!now.delete(one.id)) now.add(one.id);
+    if (!now.delete(row.id)) now.add(row.id);
     return now;
   });
-  const add = (text) => attempt(async () => {
-    const written = await post("/v1/memories", { text, ...scope });
-    setDialog(null);
+  const move = (to) => {
+    setAt(to);
+    const anchor = rows[to] && document.querySelector(`[data-row="${rows[to].id}"]`);
+    if (anchor) anchor.focus();
+  };
+  const live = canWrite && one && !one.retired;
+  useKeys({
+    "/": () => box.current.focus(),
+    j: () => move(Math.min(at + 1, rows.length - 1)), k: () => move(Math.max(at - 1, 0)),
+    a: canWrite && (() => setDialog({ kind: "add" })), x: canWrite && one && (() => toggle(one)),
+    e: live && (() => setDialog({ kind: "amend", one })), p: live && (() => pin([one])), r: live && (() => retire(picked.length ? picked : [one])),
+  }, [rows, at, chosen, canWrite]);
+  const add = (given) => attempt(async () => {
+    const written = await post("/v1/memories", { ...given, ...scope });
+    close();
     notify(written.created ? "Remembered." : "This was known already.", undoOf(written));
     changed();
   });
+  const isAll = rows.length > 0 && rows.every((row) => chosen.has(row.id));
 
   return html`<h1>Memories</h1>
     <div class="bar">
       <input class="grow" type="search" ref=${box} placeholder="Search …  ( / )" aria-label="Search memories" value=${query} onInput=${(event) => setQuery(event.target.value)} />
       ${canWrite && html`<button class="main" onClick=${() => setDialog({ kind: "add" })}>Add</button>`}
-      <button onClick=${() => save("memories.json", JSON.stringify(rows, null, 2))} disabled=${!rows.length}>Export</button>
+      <button onClick=${() => setDialog({ kind: "export" })} disabled=${!rows.length}>Export</button>
     </div>
     <${Filters} params=${params} />
-    ${picked.length > 0 && html`<div class="bar" role="status"><span>${picked.length} chosen</span>
-      <button class="bad" onClick=${() => { retire(picked); setChosen(new Set()); }}>Retire them</button>
-      <button onClick=${() => setChosen(new Set())}>Choose none</button></div>`}
-    <${Loaded} of=${page}>${() => rows.length === 0
-      ? params.q ? html`<${Empty} title="Nothing found">Try other words, another scope, or “also ended”.</${Empty}>`
-        : html`<${Empty} title="Nothing is remembered here yet">Write a first memory, or look at how it works with sample data.
-          ${canWrite && html`<div class="bar"><span class="grow"></span><button class="main" onClick=${() => setDialog({ kind: "add" })}>Add a memory</button>
-            <button onClick=${() => attempt(async () => { await writeSample(params.scope ? scope : { user_id: "sample" }); changed(); notify("Sample data was written."); })}>Write sample data</button><span class="grow"></span></div>`}</${Empty}>`
-      : html`<div class="scroll"><table><thead><tr>${canWrite && html`<th class="tight"><span class="soft">✓</span></th>`}<th>What</th><th class="tight">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight">Actions</th>`}</tr></thead>
-          <tbody>${rows.map((one) => html`<${Row} key=${one.id} one=${one} canWrite=${canWrite} chosen=${chosen.has(one.id)} onChoose=${() => toggle(one)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
-        ${cursor && !params.q && html`<div class="bar"><button onClick=${next}>Show more</button></div>`}`}</${Loaded}>
-    ${dialog && dialog.kind === "add" && html`<${TextDialog} title="Remember something" hint="What to remember, in plain sentences" button="Remember" onDone=${add} onClose=${() => setDialog(null)} />`}
+    ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => setDialog({ kind: "erase" })} onExport=${() => setDialog({ kind: "export" })} />`}
+    <${Loaded} of=${page}>${({ next }) => rows.length === 0 ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
+      : html`<div class="scroll"><table><thead><tr>${canWrite && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => setChosen(isAll ? new Set() : new Set(rows.map((row) => row.id)))} /></th>`}<th>What</th><th class="tight wide">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight wide">Actions</th>`}</tr></thead>
+          <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
+        <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
+    ${dialog && dialog.kind === "add" && html`<${AddDialog} onDone=${add} onClose=${close} />`}
+    ${dialog && dialog.kind === "export" && html`<${ExportDialog} rows=${rows} picked=${picked} all=${all} onClose=${close} />`}
+    ${dialog && dialog.kind === "erase" && html`<${EraseDialog} memories=${picked} onDone=${() => { none(); close(); }} onClose=${close} />`}
     ${dialog && dialog.kind === "amend" && html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${dialog.one.text} button="Amend"
-      onDone=${(text) => amend(dialog.one, text).then((done) => done && setDialog(null))} onClose=${() => setDialog(null)} />`}`;
+      onDone=${(text) => amend(dialog.one, text).then((done) => done && close())} onClose=${close} />`}`;
 }

@@ -1,9 +1,11 @@
 // Small parts that every page uses: times, ids, chips, dialogs, notices, loading.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { post } from "./api.js";
 
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
 const KEPT = ["scope", "as_of", "known_at"];
+export const FIRST_PAGE = { after: "", page: "" };
 
 export function place() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -26,6 +28,25 @@ export function change(more) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
+/** A text of a field that is also in the address: typing changes it (after `pause` ms, or when sent), and so does another address. */
+export function useTyped(name, given, pause) {
+  const [text, setText] = useState(given);
+  const sent = useRef(given);
+  const send = () => {
+    sent.current = text.trim();
+    change({ [name]: sent.current, ...FIRST_PAGE });
+  };
+  useEffect(() => {
+    if (given !== sent.current) { sent.current = given; setText(given); }
+  }, [given]);
+  useEffect(() => {
+    if (pause === undefined) return undefined;
+    const later = setTimeout(() => text.trim() !== sent.current && send(), pause);
+    return () => clearTimeout(later);
+  }, [text]);
+  return [text, setText, send];
+}
+
 // -- values ----------------------------------------------------------------------------------------
 
 const UNITS = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60]];
@@ -44,6 +65,14 @@ export function Time({ at }) {
 export function day(time) {
   return time ? new Date(time).toISOString().slice(0, 10) : "";
 }
+
+/** Return a time as microseconds since 1970: the calls count them, and a Date has only milliseconds. */
+export function micros(time) {
+  const part = /\.(\d+)/.exec(time);
+  return Math.floor(Date.parse(time) / 1000) * 1000000 + (part ? Number(part[1].padEnd(6, "0").slice(0, 6)) : 0);
+}
+
+export const count = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
 
 export function Id({ id, page = "memory", text }) {
   return html`<a class="mono" href=${link(page, id)} title=${id}>${text || id.slice(0, 8)}</a>`;
@@ -73,8 +102,8 @@ export function useLoaded(load, keys) {
   return { ...state, again: () => setTurn((old) => old + 1) };
 }
 
-export function Problem({ error }) {
-  return error ? html`<p class="problem" role="alert">${error.message}</p>` : null;
+export function Problem({ error, again }) {
+  return error ? html`<p class="problem" role="alert">${error.message}${again && html` <button class="link" onClick=${again}>Try again</button>`}</p>` : null;
 }
 
 export function Empty({ title, children }) {
@@ -82,9 +111,10 @@ export function Empty({ title, children }) {
 }
 
 export function Loaded({ of, children }) {
-  if (of.error) return html`<${Problem} error=${of.error} />`;
+  if (of.error) return html`<${Problem} error=${of.error} again=${of.again} />`;
   if (!of.data) return html`<p class="loading" role="status">Loading …</p>`;
-  return children(of.data);
+  // What is there stays until the next comes: nothing jumps.
+  return html`<div class=${of.loading ? "busy" : ""} aria-busy=${of.loading}>${children(of.data)}</div>`;
 }
 
 // -- notices, with a way back ----------------------------------------------------------------------
@@ -99,13 +129,31 @@ export function notify(text, undo) {
   setTimeout(() => setNotices((old) => old.filter((other) => other.id !== one.id)), undo ? 12000 : 5000);
 }
 
+export const isTyping = (event) => /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) && event.target.type !== "checkbox";
+
+/** Call what a key means, unless somebody types, a dialog is open, or the key belongs to the browser. */
+export function useKeys(keys, watched) {
+  useEffect(() => {
+    const press = (event) => {
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      if (!Object.hasOwn(keys, event.key) || !keys[event.key]) return;
+      event.preventDefault();
+      keys[event.key](event);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, watched);
+}
+
 export function Notices() {
   const [all, set] = useState([]);
   setNotices = set;
   const drop = (one) => set((old) => old.filter((other) => other.id !== one.id));
+  const last = all.findLast((one) => one.undo);
+  useKeys({ u: last && (() => { drop(last); last.undo(); }) }, [last]);
   return html`<div class="toasts" role="status" aria-live="polite">
     ${all.map((one) => html`<div class="toast" key=${one.id}><span>${one.text}</span>
-      ${one.undo && html`<button onClick=${() => { drop(one); one.undo(); }}>Undo</button>`}</div>`)}
+      ${one.undo && html`<button onClick=${() => { drop(one); one.undo(); }}>Undo${one === last && html` <kbd>u</kbd>`}</button>`}</div>`)}
   </div>`;
 }
 
@@ -144,6 +192,45 @@ export function TextDialog({ title, hint, text = "", button, onDone, onClose }) 
         <button type="button" onClick=${onClose}>Cancel</button></div>
     </form>
   </${Dialog}>`;
+}
+
+// -- choosing a node by its words, its name or its id -----------------------------------------------
+
+const CHOICES = 8;
+const PAUSE_MS = 120; // Somebody who types is not interrupted by each letter.
+
+async function choicesFor(text, scope, signal) {
+  const query = (given) => post("/v1/query", { query: { limit: CHOICES, ...given }, ...scope }, signal).then((found) => found.nodes, () => []);
+  if (/^[0-9a-f]{4,64}$/.test(text)) return query({ seeds: [text], include_superseded: true });
+  const [named, found] = await Promise.all([query({ text, match: "all", steps: [{ op: "filter_type", types: ["Entity"] }] }),
+    post("/v1/recall", { query: text, k: CHOICES, include_retired: true, ...scope }, signal).then((told) => told.hits.map((hit) => hit.node))]);
+  return [...new Map([...named, ...found].map((node) => [node.id, node])).values()].slice(0, CHOICES);
+}
+
+/** A field that finds nodes while somebody types; `onPick` gets the node. */
+export function Picker({ name, label, scope, onPick }) {
+  const [text, setText] = useState("");
+  const [found, setFound] = useState([]);
+  const [at, setAt] = useState(-1);
+  useEffect(() => {
+    const stop = new AbortController();
+    const words = text.trim();
+    const later = setTimeout(() => words.length < 2 ? setFound([]) : choicesFor(words, scope, stop.signal).then((nodes) => !stop.signal.aborted && setFound(nodes), () => {}), PAUSE_MS);
+    return () => { clearTimeout(later); stop.abort(); };
+  }, [text]);
+  const pick = (node) => { setText(""); setFound([]); setAt(-1); onPick(node); };
+  const key = (event) => {
+    if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
+    else if (event.key === "ArrowUp") setAt(Math.max(at - 1, 0));
+    else if (event.key === "Escape") setFound([]);
+    else if (event.key === "Enter" && found.length) pick(found[Math.max(at, 0)]);
+    else return;
+    event.preventDefault();
+  };
+  const list = `${name}-choices`;
+  return html`<div class="picker"><label>${label} <input type="search" name=${name} role="combobox" aria-expanded=${found.length > 0} aria-controls=${list} aria-autocomplete="list" autocomplete="off"
+      aria-activedescendant=${at >= 0 && found[at] ? `${list}-${at}` : undefined} placeholder="words, a name or an id" value=${text} onInput=${(event) => { setText(event.target.value); setAt(-1); }} onKeyDown=${key} /></label>
+    <ul id=${list} role="listbox" aria-label=${label} hidden=${!found.length}>${found.map((node, place) => html`<li key=${node.id} id=${`${list}-${place}`} role="option" aria-selected=${place === at} onClick=${() => pick(node)}>${textOf(node).slice(0, 120)} <span class="small soft">${node.type}</span></li>`)}</ul></div>`;
 }
 
 export function save(name, data, kind = "application/json") {

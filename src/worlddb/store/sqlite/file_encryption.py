@@ -1,0 +1,244 @@
+"""File encryption: the key of a store's file, and what seals the files beside it.
+
+SQLite3 Multiple Ciphers (the package apsw-sqlite3mc in the place of apsw) encrypts each page of
+the file, of its log and of its journals by ChaCha20-Poly1305. What SQLite keeps for a moment stays
+in memory. The first 16 bytes of an encrypted file are random, and the next 8 are those of every
+SQLite file, so such a file is told from a damaged one without its key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from hashlib import blake2b, pbkdf2_hmac
+from importlib.util import find_spec
+from typing import Any
+
+import apsw
+
+from worlddb.errors import InvalidInputError, StorageError, StoreKeyError
+
+KEY_BYTES = 32
+SALT_BYTES = 16
+ROUNDS = 600_000
+"""How often a passphrase is hashed, by PBKDF2 with SHA-256: what OWASP asks for; a third of a
+second. Any SQLite3 Multiple Ciphers opens such a file with `PRAGMA kdf_iter = 600000`."""
+MAGIC = b"SQLite format 3\0"
+HEAD_BYTES = 100  # The header of a SQLite file.
+_SEALED = slice(20, 24), b"\x20@  "
+"""Where and what an encrypted file says of itself: 32 bytes of each page are the cipher's (nonce
+and tag), and the three numbers that are the same in every SQLite file."""
+NONCE_BYTES = 12
+KEY_FILE_BYTES_MAX = (
+    4_096  # A key is a line; whatever is longer is no key, and what follows is not read.
+)
+_HEX = re.compile(f"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
+INSTALL = (
+    "run: pip install 'worlddb[encrypted]' and then: "
+    "pip install --force-reinstall --no-deps apsw-sqlite3mc (both have the module apsw, and the "
+    "last one that is installed counts)"
+)
+GIVE = "key=… in Python, --key-file, WORLDDB_KEY_FILE or WORLDDB_KEY on the command line"
+
+Given = str | bytes | os.PathLike[str]
+"""A passphrase or 64 hexadecimal digits; 32 bytes; or the path of a file with one of these."""
+
+
+class StoreKey:
+    """The key of an encrypted store: 32 bytes, or a passphrase. It is never shown."""
+
+    __slots__ = ("_derived", "_passphrase", "_raw")
+
+    def __init__(self, given: Given) -> None:
+        """Read a key.
+
+        Raises:
+            InvalidInputError: it is neither text, nor 32 bytes, nor a path.
+            StoreKeyError: the file of the key cannot be read, or the encrypting SQLite is missing.
+        """
+        if isinstance(given, os.PathLike):
+            given = _in_file(os.fspath(given))
+        if isinstance(given, str):
+            if not given.strip():
+                raise InvalidInputError("key: is empty; give a passphrase or 64 hexadecimal digits")
+            given = bytes.fromhex(given) if _HEX.fullmatch(given) else given
+        elif not isinstance(given, bytes) or len(given) != KEY_BYTES:
+            raise InvalidInputError(
+                "key: give 32 bytes, 64 hexadecimal digits, a passphrase, or the Path of a file "
+                "with one of these"
+            )
+        self._raw = given if isinstance(given, bytes) else b""
+        self._passphrase = given.encode() if isinstance(given, str) else b""
+        self._derived: dict[bytes, bytes] = {}
+        if encrypting_build() is None:
+            raise StoreKeyError(f"an encrypted store needs the encrypting SQLite; {INSTALL}")
+        if find_spec("cryptography") is None:
+            raise StoreKeyError(
+                "an encrypted store needs the package cryptography for the files beside it; run: "
+                "pip install cryptography"
+            )
+
+    def unlock(self, con: apsw.Connection, path: str) -> None:
+        """Give a new connection the key; the file is not read yet."""
+        # What does not fit into the cache would be written to a file without encryption.
+        con.pragma("temp_store", "memory")
+        con.pragma("key", f"raw:{self._for_file(path)}")
+
+    def seal(self, path: str) -> SideSeal:
+        """Return what encrypts the files beside a store."""
+        secret = bytes.fromhex(self._for_file(path)[: 2 * KEY_BYTES])
+        return SideSeal(blake2b(b"worlddb side files", key=secret, digest_size=KEY_BYTES).digest())
+
+    def address(self, path: str) -> str:
+        """Return a file's address for SQLite, with the key that it is to be encrypted with."""
+        return f"{_uri(path)}?key=raw:{self._for_file(path)}"
+
+    def _for_file(self, path: str) -> str:
+        """Return the key in hexadecimal; of a passphrase, with the salt of the file."""
+        if self._raw:
+            return self._raw.hex()
+        salt = head_of(path)[:SALT_BYTES] or os.urandom(SALT_BYTES)
+        if salt not in self._derived:
+            self._derived[salt] = pbkdf2_hmac("sha256", self._passphrase, salt, ROUNDS, KEY_BYTES)
+        return self._derived[salt].hex() + salt.hex()
+
+
+class SideSeal:
+    """Encrypts what is written beside a store, by AES-256-GCM with a random nonce each time."""
+
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._cipher = AESGCM(key)
+
+    def close(self, data: bytes) -> bytes:
+        """Return data as only the holder of the key can read it."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, data, None)
+
+    def open(self, sealed: bytes) -> bytes:
+        """Return the data again.
+
+        Raises:
+            StoreKeyError: the key is another one, or the data are damaged.
+        """
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(sealed[:NONCE_BYTES], sealed[NONCE_BYTES:], None)
+        except (InvalidTag, ValueError):
+            raise StoreKeyError("is sealed by another key, or damaged") from None
+
+
+def unlocked(path: str, key: StoreKey | None, **options: Any) -> apsw.Connection:
+    """Return a new connection that knows the key; the file is not read yet."""
+    con = apsw.Connection(path, **options)
+    if key is not None:
+        try:
+            key.unlock(con, path)
+        except BaseException:
+            con.close()
+            raise
+    return con
+
+
+def plain_address(path: str) -> str:
+    """Return a file's address for SQLite, for a copy that is not encrypted."""
+    return f"{_uri(path)}?key="
+
+
+def _uri(path: str) -> str:
+    from pathlib import Path
+
+    return Path(path).absolute().as_uri()
+
+
+def _in_file(path: str) -> str | bytes:
+    """Return the key in a file: text without the end of the line, or the bytes as they are."""
+    try:
+        with open(os.path.expanduser(path), "rb") as file:
+            data = file.read(KEY_FILE_BYTES_MAX)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StoreKeyError(f"{path}: the key file cannot be read: {reason}") from None
+    try:
+        text = data.decode().rstrip("\r\n")
+    except UnicodeDecodeError:
+        return data
+    return text if text.isprintable() else data
+
+
+def make_key_file(path: str) -> bool:
+    """Write a new random key to a new file, for its owner alone; return if there was none.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"{path}: the key file cannot be made: {reason}") from None
+    try:
+        os.write(handle, os.urandom(KEY_BYTES).hex().encode() + b"\n")
+        os.fsync(handle)  # Before anything is encrypted with it.
+    finally:
+        os.close(handle)
+    return True
+
+
+def encrypting_build() -> str | None:
+    """Return the name and version of the encrypting SQLite; None if the usual one is loaded."""
+    return getattr(apsw, "mc_version", None)
+
+
+# -- what a file says without a key ----------------------------------------------------------------
+
+
+def head_of(path: str) -> bytes:
+    """Return the first bytes of a file; none if it is empty or not there.
+
+    Through SQLite: to open the file here and close it would give up the locks that this process
+    has on it.
+    """
+    system = apsw.vfs_names()[0].removeprefix("multipleciphers-")  # Below the one that decrypts.
+    flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
+    try:
+        file = apsw.VFSFile(system, os.path.abspath(path), [flags, 0])
+    except apsw.Error:
+        return b""
+    try:
+        return file.xRead(min(HEAD_BYTES, file.xFileSize()), 0)
+    finally:
+        file.xClose()
+
+
+def is_encrypted(path: str) -> bool:
+    """Return whether a file is an encrypted store, as far as can be told without its key."""
+    where, what = _SEALED
+    head = head_of(path)
+    return not head.startswith(MAGIC) and head[where] == what
+
+
+def refuse_wrong_key(path: str, key: StoreKey | None) -> None:
+    """Say why SQLite cannot read a file, if it is for its key.
+
+    Raises:
+        StoreKeyError: the key is missing or wrong, or there is one for a file without encryption.
+    """
+    if key is not None and head_of(path).startswith(MAGIC):
+        raise StoreKeyError(
+            f"{path}: is not encrypted, but a key is given; leave the key out, or encrypt the "
+            "store by 'worlddb rekey'"
+        )
+    if not is_encrypted(path):
+        return
+    if key is not None:
+        raise StoreKeyError(
+            f"{path}: the key does not fit; give the key that the store was encrypted with (if it "
+            "is that key, the first page is damaged: move the file away and restore a backup)"
+        )
+    needed = "" if encrypting_build() else f"; it needs the encrypting SQLite: {INSTALL}"
+    raise StoreKeyError(f"{path}: is encrypted; give its key: {GIVE}{needed}")

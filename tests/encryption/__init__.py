@@ -1,0 +1,1 @@
+"""Encrypted stores: tests that run in processes with the encrypting SQLite."""
