@@ -17,6 +17,7 @@ def main() -> None:
         for program in (
             ["load", "--keep", store],
             ["small", store],
+            ["kernels"],
             ["sets"],
             ["vectors"],
             ["composition"],

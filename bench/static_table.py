@@ -135,7 +135,7 @@ class TableTrainer:
         self.lengths = torch.tensor([len(one) for one in ids], device=self.device)
         self.starts = torch.cumsum(self.lengths, 0) - self.lengths
         self.flat = torch.tensor(np.concatenate(ids).astype(np.int64), device=self.device)
-        self.first = torch.tensor(table, device=self.device)
+        self.first = torch.tensor(table.astype(np.float32), device=self.device)
         self.asked, self.told = self._teach(texts, models)
 
     def _teach(self, texts: list[str], models: Path) -> tuple[Any, Any]:

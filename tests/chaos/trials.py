@@ -28,6 +28,7 @@ from crash.test_kill import Witness, doomed, kill_crowd, lines_of
 from encryption.encrypting_build import environment
 from faces.command import COMMAND
 from faces.http.serving import Answer, Process, Site
+from store.postgres.outages import cut_lines, failovers, killed_servers, side_by_side
 
 KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
@@ -371,6 +372,20 @@ def _any_call(site: Site, rng: random.Random) -> tuple[int, Answer]:
     return expected, call()
 
 
+def outage(strike: Callable[[int], int]) -> Callable[[Path, int, int], Outcome]:
+    """Return a trial of an outage of PostgreSQL, on a server of its own."""
+
+    def trial(folder: Path, rounds: int, seed: int) -> Outcome:
+        outcome = Outcome(rounds)
+        try:
+            outcome.count("acknowledged", strike(rounds))
+        except (AssertionError, worlddb.WorldDBError) as error:
+            outcome.failures.append(f"{error!s:.500}")
+        return outcome
+
+    return trial
+
+
 TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "kills": (kills, 2, 750),
     "crowded kills": (crowded_kills, 2, 200),
@@ -382,6 +397,10 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "interrupts": (interrupts, 15, 2_000),
     "hostile texts": (hostile_texts, 1, 9),
     "slow clients": (slow_clients, 20, 1_500),
+    "killed databases": (outage(killed_servers), 1, 20),
+    "failovers": (outage(failovers), 1, 20),
+    "cut lines": (outage(cut_lines), 2, 200),
+    "servers side by side": (outage(side_by_side), 1, 30),
     "soak": (soak, 2, 600),
 }
 """Name → the trial, its rounds in the test suite, and in `make chaos`; of a soak, seconds."""

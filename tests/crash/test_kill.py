@@ -99,11 +99,23 @@ def kill_crowd(path: Path | str, seed: int, acks: int, delay_s: float) -> int:
     """Kill many writers at once; all they acknowledged is there. Return how many that are."""
     with doomed(path, seed, CROWD, WRITERS) as crowd:
         said = lines_of(crowd.stdout)
-        heard = list(itertools.islice(said, acks))
-        assert len(heard) == acks, last_words(crowd)
+        heard = hear(crowd, said, acks)
         time.sleep(delay_s)  # Not a wait for anything: the moment of death is what varies.
         crowd.kill()
         heard += said
+    verify_acks(path, heard)
+    return len(heard)
+
+
+def hear(writer: StartedProgram, said: Iterator[Any], acks: int) -> list[Any]:
+    """Return so many acknowledgements as soon as they have come."""
+    heard = list(itertools.islice(said, acks))
+    assert len(heard) == acks, last_words(writer)
+    return heard
+
+
+def verify_acks(path: Path | str, heard: list[Any]) -> None:
+    """Open the store again; it has every commit that was acknowledged."""
     with worlddb.open(path) as db:
         log = {commit.seq: commit for commit in db.log()}
         found = {seq: str(commit.hash) for seq, commit in log.items()}
@@ -113,7 +125,6 @@ def kill_crowd(path: Path | str, seed: int, acks: int, delay_s: float) -> int:
         for ack in heard:
             assert db.get(ack["id"]).known_from == log[ack["seq"]].time
         assert db.check() == []
-    return len(heard)
 
 
 def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:

@@ -52,6 +52,35 @@ def test_what_does_not_hold_has_exit_code_1(store: Path, tmp_path: Path) -> None
     assert (other.code, "has not signed" in other.out) == (1, True)
 
 
+def test_an_erasure_and_an_export_are_verified(store: Path, tmp_path: Path) -> None:
+    export, erased, byid = (tmp_path / name for name in ("ada.json", "erased.json", "id.json"))
+    with Memory(store) as memory:
+        memory.write("Ada likes tea.", user_id="ada")
+        ident = memory.write("Ada likes cake.", user_id="ada").id
+        memory.db.backup(tmp_path / "old.db")
+    ada = ("export", "--to", "person", "--user-id", "ada", "--receipt", export, "--db", store)
+    assert in_process(*ada).code == 0
+    assert "the export is as it was signed" in in_process("verify", export, "--db", store).out
+    for file, what in ((byid, (ident,)), (erased, ("--scope", "user:ada"))):
+        done = in_process("erase", *what, "--yes", "--receipt", file, "--db", store)
+        assert (done.code, file.stat().st_mode & 0o777) == (0, 0o600), done.err
+        told = in_process("verify", file, "--db", store)
+        assert (told.code, told.out) == (
+            0,
+            "holds: signed, and what it names is erased in this store\n",
+        )
+    again = in_process(
+        "erase", "--scope", "user:default", "--yes", "--receipt", file, "--db", store
+    )
+    assert (again.code, "exists already" in again.err) == (8, True)
+    assert in_process("restore", tmp_path / "old.db", "--force", "--db", store).code == 0
+    told = in_process("verify", erased, "--db", store)
+    assert (told.code, told.out) == (1, "does not hold: signed, but not so any more: ids, commit\n")
+    changed = export.read_text().replace("likes tea", "hates tea")
+    export.write_text(changed)
+    assert in_process("verify", export, "--db", store).code == 1
+
+
 @pytest.mark.parametrize("content", [b"\xff", b"[]", b"no", b"{}"])
 def test_what_is_no_receipt_has_exit_code_6(store: Path, tmp_path: Path, content: bytes) -> None:
     in_process("verify", "--db", store)

@@ -235,11 +235,11 @@ def test_a_world_that_was_read_half_is_read_again(monkeypatch: pytest.MonkeyPatc
     new = facts(db, ["apple"] * 5, parent=scope)
     append, left = HeldWorld._append, [3]
 
-    def fails_once(self: HeldWorld, body: BodyRow) -> None:
+    def fails_once(self: HeldWorld, place: int, body: BodyRow) -> None:
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt
-        append(self, body)
+        append(self, place, body)
 
     monkeypatch.setattr(HeldWorld, "_append", fails_once)
     with pytest.raises(KeyboardInterrupt):

@@ -118,7 +118,7 @@ def test_erasing_stays_within_bounds(shared: tuple[Memory, worlddb.Written]) -> 
         mine.erase(other.id)
     for scope in ({"user_id": "bob"}, {"app_id": "shop"}):
         with pytest.raises(worlddb.RejectedError):
-            mine.erase(confirm=True, **scope)
+            mine.erase(confirm=True, **scope)  # type: ignore[arg-type]
     with pytest.raises(worlddb.InvalidInputError, match="confirm"):
         mine.erase(user_id="ada")
     assert mine.erase(user_id="ada", confirm="ada").commit is not None

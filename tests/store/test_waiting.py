@@ -136,6 +136,30 @@ def test_only_so_many_changes_wait(path: Path) -> None:
         assert db.check() == []
 
 
+def test_a_small_commit_into_a_large_world_writes_few_pages(path: Path) -> None:
+    def pages() -> set[tuple[object, ...]]:
+        con = apsw.Connection(str(path))
+        try:
+            return set(con.execute("SELECT world, kind, path, body FROM pages"))
+        finally:
+            con.close()
+
+    with worlddb.open(path, durability="normal") as db:
+        with db.transaction(bulk=True) as tx:
+            tx.create_nodes([NodeDraft(type="Fact", name=f"{i}") for i in range(8_000)])
+        before, written = pages(), []
+        for _ in range(200):
+            add(db)
+            if waiting(path) == 0:
+                after = pages()
+                written.append(len(after - before))
+                before = after
+        # Without the limit the members would be 200 by now, and nothing written.
+        assert len(written) >= 2
+        assert max(written) <= set_pages_table.UNWRITTEN_MAX + 8  # And those of one commit.
+        assert db.check() == []
+
+
 def test_a_large_commit_writes_its_pages_at_once(path: Path) -> None:
     with worlddb.open(path, durability="normal") as db:
         with db.transaction() as tx:

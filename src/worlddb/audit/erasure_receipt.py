@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from worlddb.audit.history import commit_row
 from worlddb.audit.journal_export import replay
 from worlddb.audit.read_audit import forget_hits
-from worlddb.errors import ConflictError, InvalidInputError, StorageError
+from worlddb.audit.signed_envelope import canonical_json, sign
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
+from worlddb.model.inputs import from_micros
 from worlddb.model.records import Commit, Plain, has_erased
 from worlddb.store.interface import Store
 from worlddb.write.transaction import Transaction
+
+KIND = "application/vnd.worlddb.erasure-receipt.1+json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +27,15 @@ class Receipt(Plain):
     """What was erased, and the commit that did it; None if all of it had been erased before.
 
     `cleaned` says whether the bytes have left the file and its log, too. They have not while a
-    reader still holds an older snapshot; then `db.clean()` does it later.
+    reader still holds an older snapshot; then `db.clean()` does it later. `envelope` is all of this
+    under a signature, if that was asked for.
     """
 
     ids: tuple[Id, ...]
     commit: Commit | None
     root_state: Id
     cleaned: bool
+    envelope: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
 def erase_texts(
@@ -51,6 +59,48 @@ def erase_texts(
     with store.read() as reader:
         root = Id(reader.head().root_state)
     return Receipt(ids=tuple(erased), commit=tx.commit, root_state=root, cleaned=cleaned)
+
+
+def signed_receipt(
+    store: Store, receipt: Receipt, now: int, scope: Mapping[str, Any], *, is_bound: bool = False
+) -> Receipt:
+    """Return a receipt with a signed envelope of what it says.
+
+    A bound caller is not told commits of the store, so its envelope names none.
+
+    Raises:
+        InvalidInputError: the package for signatures is missing.
+        StorageError: the key cannot be made or read.
+    """
+    commit = None if is_bound else receipt.commit
+    told = {
+        "scope": dict(scope),
+        "time": from_micros(now).isoformat(),
+        "ids": [str(ident) for ident in receipt.ids],
+        "commit": None if commit is None else commit.seq,
+        "commit_hash": None if commit is None else str(commit.hash),
+        "root_state": str(receipt.root_state),
+        "cleaned": receipt.cleaned,
+    }
+    return replace(receipt, envelope=sign(store, KIND, canonical_json(told)))
+
+
+def erasure_differences(store: Store, told: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what a store says otherwise than the payload of a receipt: `ids`, `commit` or none.
+
+    A backup from before the erasure has the texts, and not the commit.
+    """
+    with store.read() as reader:
+        rows = [reader.node_row(bytes.fromhex(ident)) for ident in told["ids"]]
+        nodes = reader.nodes([row for row in rows if row is not None]).values()
+        is_erased = None not in rows and all(node.erased for node in nodes)
+        try:
+            is_known = told["commit"] is None or (
+                commit_row(reader, told["commit"]).hash.hex() == told["commit_hash"]
+            )
+        except NotFoundError:
+            is_known = False
+    return tuple(what for what, holds in (("ids", is_erased), ("commit", is_known)) if not holds)
 
 
 def replay_and_clean(

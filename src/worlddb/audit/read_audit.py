@@ -1,9 +1,9 @@
 """Read audit: who asked what, when, and which memories were the answer.
 
 An optional record beside the store (`memory.db-reads`), a JSON object on each line, readable by its
-owner alone. The journal does not have it: a read is no commit. Processes take turns by a lock on
-the file. What is erased leaves the record, too: lines that name an erased memory, or its scope.
-Beside an encrypted store each line is sealed by the store's key.
+owner alone; on a server, a table. The journal does not have it: a read is no commit. Processes take
+turns by a lock on the file. What is erased leaves the record, too: lines that name an erased
+memory, or its scope. Beside an encrypted store each line is sealed by the store's key.
 """
 
 from __future__ import annotations
@@ -69,6 +69,10 @@ def note_read(
         hits=tuple(map(Id, hits)),
     )
     line = json.dumps(entry.to_dict(), ensure_ascii=False, separators=(",", ":"))
+    lines = store.side_lines(READS_END)
+    if lines is not None:
+        lines.add(line)
+        return
     path = file_beside(store, READS_END, "the record of reads")
     if path is None:
         _unsaved.setdefault(store, []).append(line)
@@ -95,6 +99,13 @@ def forget_reads(store: Store, is_gone: Callable[[ReadEntry], bool]) -> int:
     Raises:
         StorageError: the record cannot be written.
     """
+    recorded = store.side_lines(READS_END)
+    if recorded is not None:
+        found = recorded.read().items()
+        numbers = [number for number, line in found if is_gone(_entry(line))]
+        if numbers:
+            recorded.remove(numbers)
+        return len(numbers)
     path = store.side_file(READS_END)
     if path is None:
         lines = _unsaved.get(store, [])
@@ -120,6 +131,9 @@ def forget_hits(store: Store, ids: Sequence[bytes]) -> None:
 
 
 def _lines(store: Store) -> Sequence[str]:
+    lines = store.side_lines(READS_END)
+    if lines is not None:
+        return list(lines.read().values())
     path = store.side_file(READS_END)
     if path is None:
         return list(_unsaved.get(store, ()))

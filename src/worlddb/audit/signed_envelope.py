@@ -4,8 +4,8 @@
 
 What is signed is DSSE's pre-authentication encoding (`signed_bytes`), so a payload cannot pass for
 one of another type. Any DSSE verifier can check it. The private key lies beside the store, readable
-by its owner alone, and is made when the first signature is asked for. A store in memory has a key
-of its own for as long as it is open.
+by its owner alone, or in a table of the server, and is made when the first signature is asked for.
+A store in memory has a key of its own for as long as it is open.
 
 Signing is done by `cryptography` (the extra `receipts`; the extra `server` brings it, too): an
 implementation in plain Python would leak the key by the time that it takes.
@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from blake3 import blake3
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
-from worlddb.store.interface import Store
+from worlddb.store.interface import SideLines, Store
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -35,6 +35,7 @@ KEY_END = "-signing-key"
 IN_MEMORY = ":memory:"  # The path of a store that is gone when closed.
 PRIVATE = 0o600  # The owner alone may read the key.
 OTHERS = 0o077  # Rights of the group and of everybody else.
+KEY_BYTES = 32  # Of an Ed25519 key, private or public.
 KEY_ID_CHARS = 16  # Tells keys apart; the signature itself says whether the key is the right one.
 
 _unsaved: WeakKeyDictionary[Store, Ed25519PrivateKey] = WeakKeyDictionary()
@@ -113,12 +114,24 @@ def signing_key(store: Store, *, create: bool = True) -> Ed25519PrivateKey:
         StorageError: the key cannot be made or read, others may read it, or it does not exist.
     """
     keys = _keys()
+    lines = store.side_lines(KEY_END)
+    if lines is not None:
+        return keys.Ed25519PrivateKey.from_private_bytes(_in_database(store, lines, create))  # type: ignore[no-any-return]
     path = file_beside(store, KEY_END, "a signing key")
     if path is None:
         return _unsaved.setdefault(store, keys.Ed25519PrivateKey.generate())
     if create and not os.path.exists(path):
         _save(path, keys.Ed25519PrivateKey.generate().private_bytes_raw())
     return keys.Ed25519PrivateKey.from_private_bytes(_load(path))  # type: ignore[no-any-return]
+
+
+def _in_database(store: Store, lines: SideLines, create: bool) -> bytes:
+    """Return the key in a table; where two processes make one at once, the first one stands."""
+    if create and not lines.read():
+        lines.add(_keys().Ed25519PrivateKey.generate().private_bytes_raw().hex())
+    for line in lines.read().values():
+        return bytes.fromhex(line)
+    raise StorageError(f"{store.path}: has no signing key yet; to check a signature, pass a key")
 
 
 def file_beside(store: Store, end: str, what: str) -> str | None:
@@ -169,7 +182,7 @@ def _load(path: str) -> bytes:
             f"{path}: the signing key cannot be read: {error.strerror}; to check a signature with "
             "a public key, pass that key"
         ) from error
-    if len(key) != 32:
+    if len(key) != KEY_BYTES:
         raise StorageError(f"{path}: is no signing key: 64 hexadecimal digits are expected")
     return key
 

@@ -60,7 +60,7 @@ from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Node
 from worlddb.store.interface import Reader
-from worlddb.store.rows import EdgeRow
+from worlddb.store.rows import BodyRow, EdgeRow
 from worlddb.view.visibility import Moment, accepted_class
 
 SESSION = "Session"
@@ -512,12 +512,12 @@ def rivals(
     known: Mapping[str, Id],
     world: int,
     now: int,
-    keep: Callable[[Iterable[int]], set[int]],
+    keep: Callable[[Sequence[BodyRow]], set[int]],
 ) -> list[Rivals]:
     """Return the rivals of drafted texts, among themselves and in a world.
 
-    `known` are the drafted nodes that are there already. `keep` returns the rows that hold and that
-    the caller may see.
+    `known` are the drafted nodes that are there already. `keep` returns the rows of nodes that hold
+    and that the caller may see.
     """
     drafted = list(_drafted(nodes, known, world, now))
     keys = sorted({key for one in drafted for key in one.keys})
@@ -526,8 +526,10 @@ def rivals(
     rows_of = reader.lookups.find(keys, FOUND_MAX)
     there: dict[int, list[_FramedText]] = {}
     rows = {row for found in rows_of.values() for row in found}
-    for body in reader.bodies(sorted(keep(rows))) if rows else ():
-        said = statement_of(body.content)
+    bodies = list(reader.bodies(sorted(rows))) if rows else []
+    kept = keep(bodies) if bodies else set()
+    for body in bodies:
+        said = statement_of(body.content) if body.row in kept else None
         if said is not None:
             stated = _FramedText(Id(body.id), said, (body.valid_from, 0), frozenset())
             there[body.row] = [stated]
@@ -560,9 +562,11 @@ def _drafted(
 def _neighbours(one: _FramedText, others: Iterable[_FramedText]) -> Iterable[Rivals]:
     """Yield the last rival before a text, and the first one after it."""
     found = sorted(others, key=lambda other: other.at)
-    before = [other for other in found if other.at < one.at and is_rival(other.said, one.said)]
-    after = [other for other in found if other.at > one.at and is_rival(one.said, other.said)]
-    if before:
-        yield Rivals(one.text, before[-1].text)
-    if after:
-        yield Rivals(after[0].text, one.text)
+    for other in reversed(found):
+        if other.at < one.at and is_rival(other.said, one.said):
+            yield Rivals(one.text, other.text)
+            break
+    for other in found:
+        if other.at > one.at and is_rival(one.said, other.said):
+            yield Rivals(other.text, one.text)
+            break

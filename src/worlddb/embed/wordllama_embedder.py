@@ -25,9 +25,10 @@ import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from worlddb.embed.embedder import BATCH_SIZE, Vectors, reads_latin, unit
 from worlddb.errors import ProviderError
@@ -66,7 +67,12 @@ class StaticModel(NamedTuple):
     """A tokenizer and one row of the table per token."""
 
     tokenizer: BytePairTokenizer
-    table: Vectors
+    table: NDArray[np.float16]
+
+    def sum_of(self, ids: Sequence[int]) -> Vectors:
+        """Return the sum of some rows. They are widened here: the whole table would take longer."""
+        summed: Vectors = self.table.take(ids, axis=0).astype(np.float32).sum(axis=0)
+        return summed
 
 
 class WordLlamaEmbedder:
@@ -87,7 +93,7 @@ class WordLlamaEmbedder:
         for place, text in enumerate(texts):
             ids = model.tokenizer.encode(text)
             for at in range(0, len(ids), TOKENS_AT_ONCE):
-                sums[place] += model.table.take(ids[at : at + TOKENS_AT_ONCE], axis=0).sum(axis=0)
+                sums[place] += model.sum_of(ids[at : at + TOKENS_AT_ONCE])
         # The mean and the sum have the same direction.
         return unit(sums)
 
@@ -127,7 +133,7 @@ class WordLlamaEmbedder:
         total = np.zeros((1, DIM), dtype=np.float32)
         for word, weight in zip(words, weights, strict=True):
             ids = model.tokenizer.encode(word)
-            total[0] += weight * model.table.take(ids[:TOKENS_AT_ONCE], axis=0).sum(axis=0)
+            total[0] += weight * model.sum_of(ids[:TOKENS_AT_ONCE])
         vector: Vectors = unit(total)[0]
         return vector
 
@@ -159,16 +165,16 @@ def _load() -> StaticModel:
         raise ProviderError(f"{MODEL_ID}: its files are missing; {REMEDY}")
     model = json.loads(_pinned(folder, TOKENIZER))["model"]
     tokenizer = BytePairTokenizer(model["vocab"], model["merges"])
-    return StaticModel(tokenizer, _tensor(_pinned(folder, WEIGHTS), TENSOR).astype(np.float32))
+    return StaticModel(tokenizer, _tensor(_pinned(folder, WEIGHTS), TENSOR))
 
 
-def _tensor(data: bytes, name: str) -> np.ndarray[Any, np.dtype[np.float16]]:
+def _tensor(data: bytes, name: str) -> NDArray[np.float16]:
     """Return an array of a safetensors file: header size, JSON header, raw little-endian values."""
     start = 8 + int.from_bytes(data[:8], "little")
     entry = json.loads(data[8:start])[name]
     first, last = entry["data_offsets"]
     assert entry["dtype"] == "F16"  # The hash of the file has been checked.
-    values = np.frombuffer(data[start + first : start + last], dtype="<f2")
+    values = np.frombuffer(data, dtype="<f2", count=(last - first) // 2, offset=start + first)
     return values.reshape(entry["shape"])
 
 

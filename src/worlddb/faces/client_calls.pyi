@@ -172,9 +172,12 @@ class Client:
         id: bytes | str | None = None,
         *,
         confirm: str | bool | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
-    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    def export(
+        self, *, receipt: bool = False, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> ScopeExport: ...
     def retention(self) -> RetentionPolicies: ...
     def set_retention(
         self,
@@ -498,9 +501,12 @@ class AsyncMemory:
         id: bytes | str | None = None,
         *,
         confirm: str | bool | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
-    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def export(
+        self, *, receipt: bool = False, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> ScopeExport: ...
     async def retention(self) -> RetentionPolicies: ...
     async def set_retention(
         self,
@@ -802,9 +808,12 @@ class AsyncClient:
         id: bytes | str | None = None,
         *,
         confirm: str | bool | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Receipt: ...
-    async def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport: ...
+    async def export(
+        self, *, receipt: bool = False, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> ScopeExport: ...
     async def retention(self) -> RetentionPolicies: ...
     async def set_retention(
         self,

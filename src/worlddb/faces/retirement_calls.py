@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from worlddb.faces.call_parts import Call, Parameter
 
+RECEIPT = Parameter(name="receipt", type="flag", default=False, in_command=False, help="")
+
 
 def retirement_calls(
     ident: Parameter,
@@ -79,12 +81,13 @@ def erasure_calls(
 Remove one memory, or everything that lives in one scope, for good: text, sources and traces.
 
 With `id`: that memory and what was derived from it. Without: the scope, which has to be confirmed.
-The answer is a receipt. Nothing of it can be read again, and it cannot be undone.""",
+The answer says what was erased. Nothing of it can be read again, and it cannot be undone.""",
             parameters=(
                 # A model may only ask for a whole scope, which a person confirms.
                 ident._replace(required=False, in_command=False, in_tool=False),
                 *scopes,
                 confirm,
+                RECEIPT._replace(help="Also return a signed receipt of what was erased."),
             ),
             result="Receipt",
             effect="end",
@@ -102,18 +105,18 @@ The answer is a receipt. Nothing of it can be read again, and it cannot be undon
             help="""\
 Return everything in one scope, retired or not: memories with their whole texts, and files.""",
             parameters=(
-                Parameter(
-                    name="receipt",
-                    type="flag",
-                    default=False,
-                    help="Also return a signed receipt of what was exported.",
-                ),
+                RECEIPT._replace(help="Also return a signed receipt of what was exported."),
                 *scopes,
+                confirm,
             ),
             result="ScopeExport",
             effect="read",
+            question="Hand over everything that is remembered in {scope}, with its files?",
+            one_scope=True,
             method="GET",
             path="/v1/export",
+            tool="memory_export",
+            toolset="graph",
             command="export",
         ),
     )

@@ -186,6 +186,7 @@ class StoreResolver:
         self._home = view.worlds[0]
         self._filed: dict[int, dict[str, list[int]]] = {self._home: {}, ROOT_ROW: {}}
         self._visible: dict[int, bool] = {}
+        self._outside: set[int] = set()
         self._bodies: dict[int, BodyRow] = {}
         self._aliases: dict[int, list[str]] = {}
         self._attributes: dict[int, list[Mapping[str, str]]] = {}
@@ -337,7 +338,8 @@ class StoreResolver:
             if here is not everywhere and (is_name or len(everywhere[key]) <= telling):
                 rows = {*rows, *everywhere[key][:telling]}
             for row in rows:
-                shared[row] = shared.get(row, 0) + 1
+                if row not in self._outside:
+                    shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
             for body in self.reader.bodies(fresh):
                 shared[body.row] = len(keys & block_keys(body.name))
@@ -354,6 +356,24 @@ class StoreResolver:
         found = self.reader.lookups.find(sorted(set(numbers.values())), most)
         for (key, world), number in numbers.items():
             self._filed[world][key] = found[number]
+        if self._home != ROOT_ROW:
+            self._leave_out(missing)
+
+    def _leave_out(self, keys: Iterable[str]) -> None:
+        """Find which rows filed under keys in other worlds are no members here, all at once.
+
+        In a store of many tenants most are not. Their bodies need not be read.
+        """
+        here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
+        telling = self._settings.key_names_max
+        others: set[int] = set()
+        for key in keys:
+            if key[0] == "=" or len(everywhere[key]) <= telling:
+                others.update(everywhere[key])
+                others.difference_update(here[key])
+        others -= self._visible.keys() | self._outside
+        if others:
+            self._outside |= others - self.view.keep_world(others)
 
     def _best(self, rows: list[int], most: int) -> set[int]:
         """Return the first `most` visible rows."""
@@ -368,7 +388,7 @@ class StoreResolver:
 
     def _keep(self, rows: Iterable[int]) -> set[int]:
         """Return the visible rows among `rows`."""
-        wanted = set(rows)
+        wanted = set(rows) - self._outside
         missing = wanted.difference(self._visible)
         if missing:
             self._read(missing)

@@ -68,12 +68,13 @@ class Bm25:
     def add(self, words: Sequence[str]) -> None:
         """Add the next document."""
         number = len(self._lengths) << COUNT_BITS
-        postings = self._postings
-        for word, count in Counter(words).items():
+        postings, once = self._postings, dict.fromkeys(words, 1)
+        counts = once if len(once) == len(words) else Counter(words)
+        for word, count in counts.items():
             found = postings.get(word)
             if found is None:
                 found = postings[word] = array("Q")
-            found.append(number | min(count, COUNT_MAX))
+            found.append(number | (count if count < COUNT_MAX else COUNT_MAX))
         self._lengths.append(len(words))
         self._total += len(words)
 
@@ -315,21 +316,25 @@ class HeldWorld:
         return held
 
     def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
-        for body in reader.bodies(rows, moment.known):
-            self._append(body)
+        bodies = list(reader.bodies(rows, moment.known))
+        first = len(self.rows)
+        self.place.update((body.row, first + at) for at, body in enumerate(bodies))
+        self.rows.extend([body.row for body in bodies])
+        self.ids += [body.id for body in bodies]
+        self.types += [body.type for body in bodies]
+        self.parents.extend([body.parent or 0 for body in bodies])
+        self.starts.extend([body.valid_from for body in bodies])
+        ends = [FOREVER if body.valid_to is None else body.valid_to for body in bodies]
+        self.ends.extend(ends)
+        self.answers.extend(map(is_answer, bodies))
+        self.doors.extend(map(is_name_only, bodies))
+        for place, body in enumerate(bodies, first):
+            self._append(place, body)
         for row, alias in reader.aliases(rows, moment.known):
             self._name(alias, self.place[row])
 
-    def _append(self, body: BodyRow) -> None:
-        place = self.place[body.row] = len(self.rows)
-        self.rows.append(body.row)
-        self.ids.append(body.id)
-        self.types.append(body.type)
-        self.parents.append(body.parent or 0)
-        self.starts.append(body.valid_from)
-        self.ends.append(FOREVER if body.valid_to is None else body.valid_to)
-        self.answers.append(is_answer(body))
-        self.doors.append(is_name_only(body))
+    def _append(self, place: int, body: BodyRow) -> None:
+        """Read the words, the form, the years and the names of the next node."""
         self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
         self.forms.extend(form_of_body(body))
         for span in year_spans(body.content):
@@ -340,14 +345,16 @@ class HeldWorld:
         if language is not None:
             self.languages.add(language)
         if body.type not in NOT_NAMED:
-            for name in {body.name, unqualified(body.name), opening_key(body)}:
+            opening = opening_key(body)
+            names = {body.name, unqualified(body.name), opening} if body.name else {opening}
+            for name in names:
                 self._name(name, place)
         if first := first_name(body.type, body.name):
             self.firsts.setdefault(first, []).append(body.row)
 
     def _name(self, name: str, place: int) -> None:
         """File a name, so that a question with this name finds the node."""
-        if key := name_key(name):
+        if name and (key := name_key(name)):
             places = self.names.setdefault(key, [])
             if place not in places:
                 places.append(place)

@@ -17,12 +17,13 @@ from functools import lru_cache
 from blake3 import blake3
 
 from worlddb.language.proper_names import name_key
-from worlddb.language.statement import frame_keys, opening_of, statement_of
+from worlddb.language.statement import Statement, frame_keys, opening_of, statement_of
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 
 KEYS_CACHED = 1 << 14  # A text's names are looked up by their keys, then filed under them.
+FRAMES_CACHED = 256  # A text is compared by its frames, then filed under them in the same write.
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
 TURN = "Turn"
@@ -55,11 +56,16 @@ def speaker_name(type_: str, name: str) -> str:
     return name.casefold() if type_ == TURN and name.casefold() != "user" else ""
 
 
-def frame_numbers(text: str, speaker: str, world: int) -> list[int]:
+def frame_numbers(text: str, speaker: str, world: int) -> tuple[int, ...]:
     """Return the key numbers under which what one speaker states in a world is filed, by frame."""
     said = statement_of(text)
-    keys = frame_keys(said) if said is not None else []
-    return [key_number(f"frame\0{world}\0{speaker}\0{key}") for key in keys]
+    return () if said is None else _frame_numbers(said, speaker, world)
+
+
+@lru_cache(maxsize=FRAMES_CACHED)
+def _frame_numbers(said: Statement, speaker: str, world: int) -> tuple[int, ...]:
+    keys = frame_keys(said)
+    return tuple(key_number(f"frame\0{world}\0{speaker}\0{key}") for key in keys)
 
 
 class NameIndex:

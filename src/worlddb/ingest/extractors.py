@@ -358,7 +358,7 @@ class RulesExtractor:
         claims = reader.claims(text, turn.plain, mentions, dates, note=note)
         # "I work at Tern as of next month" says nothing of now.
         ahead = {dated.last for dated in dates if dated.first > said}
-        for claim in without_clashes(claims):
+        for claim in without_clashes(claims) if claims else ():
             if claim.since not in ahead:
                 _read_claim(builder, turn, entities, claim)
 

@@ -23,7 +23,7 @@ from worlddb.claims.merged_claims import (
     sides,
 )
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.ingest.claim_end import end_claim
+from worlddb.ingest.plan import end_claim
 from worlddb.model.address import Id
 from worlddb.model.records import NOW, Commit, Node, Plain, Proposal, ProposalStatus
 from worlddb.store.interface import Reader, Store

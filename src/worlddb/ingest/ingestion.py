@@ -32,20 +32,10 @@ from worlddb.ingest.extraction_queue import (
     waiting_text,
 )
 from worlddb.ingest.extractors import dated, spellings
-from worlddb.ingest.plan import (
-    NOTHING,
-    Outcome,
-    RefusedRelationError,
-    Relation,
-    Target,
-    WorldDestination,
-    WritePlan,
-    WriteRequest,
-    apply,
-    prepare,
-)
+from worlddb.ingest.plan import Outcome, RefusedRelationError, Relation, WritePlan, apply, prepare
 from worlddb.ingest.recluster import Reclusterer
 from worlddb.ingest.text_origins import Origins, origins_of
+from worlddb.ingest.write_request import NOTHING, Target, WorldDestination, WriteRequest
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import Instant, Limits, check_whole, from_micros, to_micros
@@ -256,22 +246,22 @@ class Ingestion:
 
     def spelled_as_known(
         self, reader: Reader, messages: list[Message], target: Target
-    ) -> list[Message]:
+    ) -> tuple[list[Message], tuple[int, str] | None]:
         """Return a single text in the spelling of the live memory that says the same.
 
         Then what is read out of the text is the same again, to the place where it stands. A chat
-        is returned as it is.
+        is returned as it is. The second part is the commit and the text if no memory says it.
         """
         row = target.home_row
         if len(messages) != 1 or row is None:
-            return messages
+            return messages, None
         text = messages[0].text
         # The index ignores white space and nothing else: ask for every spelling.
         forms = spellings(text)
         resolver = resolver_in(reader, row, self.clock(), within=target.within)
         rows = resolver.alike([(MEMORY, "", form) for form in sorted(forms)], row)
         if not rows:
-            return messages
+            return messages, (reader.head().seq, text)
         there = [
             body.content
             for body in reader.bodies(sorted(resolver.said.keep(rows)))
@@ -279,7 +269,7 @@ class Ingestion:
             and not forms.isdisjoint({body.content, " ".join(body.content.split())})
         ]
         spelled = there[0] if there and text not in there else text
-        return [replace(messages[0], text=spelled)]
+        return [replace(messages[0], text=spelled)], None
 
     def plan(self, request: WriteRequest, reader: Reader | None = None) -> WritePlan | WriteRequest:
         """Return the plan of a write, before anything is locked: on a `reader`, or a new snapshot.
@@ -352,7 +342,7 @@ class Ingestion:
             home = Id(reader.world(row).id)
             head = reader.head()
             target = Target(commit=head.seq, home=home, home_row=row)
-            messages = self.spelled_as_known(reader, messages, target)
+            messages, unsaid = self.spelled_as_known(reader, messages, target)
         draft, waiting = self.draft(messages, at, extractor, head.time)
         request = WriteRequest(
             draft=draft,
@@ -366,6 +356,7 @@ class Ingestion:
             resolver=resolver,
             tiebreaker=tiebreaker,
             origins=brought_in(draft, messages, None),
+            unsaid=unsaid,
         )
         outcome, commit, _ = self.commit(self.plan(request))
         self.look_again(target.home, outcome.created, recluster, resolver)

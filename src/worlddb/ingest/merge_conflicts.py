@@ -27,7 +27,7 @@ from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
 from worlddb.model.records import Plain
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ROOT_ROW, CommitRow
+from worlddb.store.rows import ROOT_ROW, BodyRow, CommitRow
 from worlddb.view.visibility import Moment, accepted_class, is_name_only
 from worlddb.write.transaction import Transaction
 
@@ -227,8 +227,8 @@ class _Sides:
                 )
             )
 
-        def keep(rows: Iterable[int]) -> set[int]:
-            return {*self._live(row for row in rows if self._trunk.wrote_node(row))}
+        def keep(bodies: Sequence[BodyRow]) -> set[int]:
+            return {*self._live(one.row for one in bodies if self._trunk.wrote_node(one.row))}
 
         for world, drafts in sorted(by_world.items()):
             for one, other in rivals(self._reader, drafts, {}, world, 0, keep):

@@ -18,10 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from worlddb.claims.claim import Claim
+from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing
 from worlddb.claims.claim_lookup import (
     REASON,
     Rivals,
@@ -34,113 +33,41 @@ from worlddb.claims.claim_lookup import (
     standing_claims,
     supersessions,
 )
+from worlddb.claims.merged_claims import THROUGH
 from worlddb.errors import InvalidInputError, RejectedError
-from worlddb.identity.match_values import Match, ResolverSettings, Tiebreaker
+from worlddb.identity.match_values import Match
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
-from worlddb.ingest.claim_end import end_claim, not_ended, with_echoes, with_origin
-from worlddb.ingest.extraction_queue import Waiting, put_into_queue, remove_from_queue
+from worlddb.ingest.extraction_queue import MEMORY, put_into_queue, remove_from_queue
 from worlddb.ingest.extractors import turn_key
-from worlddb.ingest.idempotency import WriteKey
 from worlddb.ingest.memory_parts import (
-    PartChanges,
     add_metadata,
     outlasting,
     same_parts,
     without_unknown,
 )
-from worlddb.ingest.text_origins import Origins, held_back, not_trusted
+from worlddb.ingest.text_origins import (
+    Origins,
+    held_back,
+    not_ended,
+    not_trusted,
+    with_echoes,
+    with_origin,
+)
+from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
-from worlddb.model.origin import Origin
-from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, ScopeName, born
+from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, born
+from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction
 
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
 TIER = "tier"
 """The key of an edge to a name that was used again: which tier found that name."""
+EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
 SHARED_SCOPES = ("agent:", "app:")
 """In the scope of an agent or an app, "I" may be anybody."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Where a write goes, as one snapshot has it.
-
-    `commit` is the commit of the snapshot. `home` is the world of the draft's nodes; `home_row` is
-    its row, None if the world is still to be made. `scopes` are those to be made, each with its
-    generation. The memory becomes a member of `memberships`, the names of `name_worlds`. Texts are
-    compared with, and end, only what is also inside one of each group of `within`. `anchors` are
-    nodes of the store that the draft refers to by key. `written` is the memory that was written
-    with the same idempotency key.
-    """
-
-    commit: int
-    home: Id
-    home_row: int | None
-    scopes: Mapping[ScopeName, int] = field(default_factory=lambda: NOTHING)
-    memberships: tuple[Id, ...] = ()
-    name_worlds: tuple[Id, ...] = ()
-    within: Sequence[Sequence[Id]] = ()
-    anchors: Mapping[str, Id] = field(default_factory=lambda: NOTHING)
-    key: WriteKey | None = None
-    written: Id | None = None
-
-
-class Destination(Protocol):
-    """Says where a write goes. It is asked again if another writer commits first."""
-
-    def locate(self, reader: Reader) -> Target:
-        """Return the target on this snapshot.
-
-        Raises:
-            ConflictError, NotFoundError: the place of the write has ended.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class WorldDestination:
-    """A world that exists, and always will: nothing to look for again."""
-
-    target: Target
-
-    def locate(self, reader: Reader) -> Target:
-        """Return the target."""
-        return self.target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest:
-    """Everything that one write is asked to do, before the store is looked at.
-
-    `memory` is the key of the drafted node that is the memory. `target` is what the destination was
-    when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
-    entries of the extraction queue that this write settles. `parts` is what changes in the parts.
-    `waiting` says that the model's part of the extraction is still to be done. `origins` are who
-    brought in what the draft says, by key; `caller` is the origin of the whole write. What is
-    `released` is not held in quarantine.
-    """
-
-    draft: Draft
-    memory: str
-    destination: Destination
-    target: Target
-    actor: str
-    source: str | Sequence[str] | None = None
-    metadata: Mapping[str, Any] | None = None
-    parts: PartChanges | None = None
-    waiting: Waiting | None = None
-    supersede: bool = True
-    replaces: Id | None = None
-    queue_edges: tuple[Id, ...] = ()
-    resolver: ResolverSettings | None = None
-    tiebreaker: Tiebreaker | None = None
-    origins: Origins = field(default_factory=lambda: NOTHING)
-    caller: Origin | None = None
-    released: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +123,9 @@ def prepare(
     resolver = resolver_in(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
-    known, guesses, tiers = resolved(resolver, request.draft, target.home_row)
+    at, text = request.unsaid or (None, "")
+    unsaid = text if at == head.seq else None
+    known, guesses, tiers = resolved(resolver, request.draft, target.home_row, unsaid)
     said_before = any(not node.resolvable and node.key in known for node in request.draft.nodes)
     outlasted = outlasting(reader, request.draft, known, request.origins) if said_before else {}
     if any(node.known_only for node in request.draft.nodes):
@@ -209,7 +138,7 @@ def prepare(
     row, stood = target.home_row, Stood()
     claims = functional_claims(request.draft) if request.supersede else []
     if claims and row is not None:
-        if _shared(reader, row):
+        if _shared(reader, row) if target.is_shared is None else target.is_shared:
             claims = named_subjects(claims, request.draft)
         stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
     doubtful: frozenset[str] = frozenset()
@@ -231,7 +160,9 @@ def prepare(
         guesses=guesses,
         claims=claims,
         standing=stood,
-        rivals=rivals(reader, said, known, row, now, resolver.said.keep) if row is not None else (),
+        rivals=rivals(reader, said, known, row, now, resolver.said.keep_bodies)
+        if row is not None
+        else (),
         doubtful=doubtful,
     )
 
@@ -285,11 +216,12 @@ def _shared(reader: Reader, row: int) -> bool:
 
 
 def resolved(
-    resolver: StoreResolver, draft: Draft, row: int | None
+    resolver: StoreResolver, draft: Draft, row: int | None, unsaid: str | None = None
 ) -> tuple[dict[str, Id], dict[str, Sequence[Guess]], dict[str, str]]:
     """Return which drafted nodes are in the store, and what the others may be the same as.
 
-    The third part says of names that are used again which tier found them.
+    The third part says of names that are used again which tier found them. No memory says what is
+    `unsaid`.
     """
     known: dict[str, Id] = {}
     guesses: dict[str, Sequence[Guess]] = {}
@@ -306,7 +238,7 @@ def resolved(
                 tiers[node.key] = next(match.tier for match in matches if match.reuses)
             elif not node.known_only:
                 guesses[node.key] = maybe
-        elif node.parent is None:
+        elif node.parent is None and (node.type, node.name, node.content) != (MEMORY, "", unsaid):
             found = resolver.same_content(node, row)
             if found is not None:
                 known[node.key] = resolver.ident(found)
@@ -556,6 +488,49 @@ def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
     # What is less trusted must not take the place of what else the same write ends.
     done = {one.old.key for one in ended}
     return [*ended, *(one for one in ending(plan.claims) if one.old.key not in done)]
+
+
+def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> bool:
+    """Write that a claim is superseded by another; `apart` are the facts made for that so far.
+
+    Return False, and write that the two contradict each other, if the older is more trusted.
+    """
+    old, by = ended.old, ended.by
+    if tx.outranks(old.carrier, by.carrier):
+        reason = {"reason": LESS_TRUSTED}
+        tx.write_edge("contradicts", by.carrier, old.carrier, metadata=reason)
+        return False
+    target, sentence = old.carrier, (old.carrier, old.text)
+    if old.apart:
+        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
+    said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
+    if by.value:
+        said["now"] = by.value
+    said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
+    if old.subject != by.subject:
+        said[THROUGH] = [str(old.subject), str(by.subject)]
+    tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
+    return True
+
+
+def _separate_fact(tx: Transaction, old: Standing) -> Id:
+    """Make a fact of the sentence that states a claim in a longer text; return its id."""
+    drafted = NodeDraft(
+        type=FACT,
+        content=old.text,
+        parent=old.world,
+        created_at=old.said,
+        valid_from=old.began,
+    )
+    fact = tx.create_nodes([drafted], reuse=False)[0]
+    said: dict[str, Any] = {"relation": old.relation, "functional": True}
+    said |= {"value": old.value} if old.value else {}
+    said |= {"was": old.was} if old.was else {}
+    tx.write_edge("derived_from", fact, old.carrier, metadata={"evidence": "quote"})
+    tx.write_edge(CLAIM_EDGE, fact, old.subject, metadata={**said, "stands_for": str(old.carrier)})
+    for world in old.members:
+        tx.write_edge("contains", world, fact)
+    return fact
 
 
 def _link_rivals(tx: Transaction, plan: WritePlan, outcome: Outcome, ended: set[Id]) -> None:

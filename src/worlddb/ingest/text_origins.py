@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, TypeVar
 
+from worlddb.claims.claim import Claim, value_key
+from worlddb.claims.claim_lookup import Stood
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, Message
-from worlddb.model.origin import FULL, INDEPENDENT, ORIGINS, USER, Origin, least, level_of
+from worlddb.model.drafts import Draft, DraftEdge, Message
+from worlddb.model.origin import FULL, INDEPENDENT, NOTE, ORIGINS, USER, Origin, least, level_of
 from worlddb.model.records import Node
+from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.view.trust_levels import TrustLevels
 
@@ -129,3 +132,45 @@ def _with_repeats(messages: Sequence[Message], origins: Sequence[str]) -> list[s
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(word for word in WORD.findall(text.casefold()) if len(word) >= WORD_CHARS_MIN)
+
+
+def with_origin(edge: DraftEdge, origins: Origins, memory: str) -> DraftEdge:
+    """Return an edge between names with the origin of who states it; a text has its own."""
+    turns = [f"{TURN_KEY}{span.message}" for span in edge.spans]
+    said = {one for key in turns for one in origins.get(key, ())}
+    said = said or set(origins.get(memory, ()))
+    return replace(edge, metadata={**edge.metadata, NOTE: least(said)}) if said else edge
+
+
+def with_echoes(
+    reader: Reader,
+    origins: Origins,
+    claims: Sequence[Claim],
+    stood: Stood,
+    known: Mapping[str, Id],
+) -> Origins:
+    """Return origins with those of texts that an assistant or a model repeats.
+
+    Whoever has read a memory may say it again in other words. That is no further evidence, so a
+    claim that stands already has the origins of what states it.
+    """
+    found = dict(origins)
+    for claim in claims:
+        own = found.get(claim.fact, ())
+        if INDEPENDENT.issuperset(own) or claim.subject not in known:
+            continue
+        said = value_key(claim.value)
+        same = (
+            old.carrier
+            for old in stood.claims.get(known[claim.subject], ())
+            if old.relation == claim.relation and said == value_key(old.value)
+        )
+        rows = [row for ident in same if (row := reader.node_row(ident)) is not None]
+        more = [one for node in reader.nodes(rows).values() for one in node.origins]
+        found[claim.fact] = tuple(dict.fromkeys((*own, *more)))
+    return found
+
+
+def not_ended(what: str, old: Id) -> str:
+    """Return the note that something more trusted was not ended."""
+    return f"{what}: {LESS_TRUSTED}, {old.short}, which stays"

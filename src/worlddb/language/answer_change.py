@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from worlddb.language.statement import (
@@ -61,14 +62,15 @@ class _Word(NamedTuple):
     opens: bool
 
 
-class _Reading(NamedTuple):
+@dataclass(frozen=True)
+class _Reading:
     """A short text as a statement, as words, and its values by kind: ("time", "19:30")."""
 
     said: Statement
     words: tuple[_Word, ...]
     values: frozenset[tuple[str, str]]
 
-    @property
+    @cached_property
     def forms(self) -> frozenset[str]:
         """The words, folded; of "I'm" the pronoun."""
         return frozenset(word.form.partition("'")[0] for word in self.words)
@@ -82,7 +84,7 @@ class _Reading(NamedTuple):
         """Return the kinds of its values that neither another text nor the question has."""
         return {kind for kind, value in self.values - other.values if value not in asked.forms}
 
-    @property
+    @cached_property
     def answer(self) -> frozenset[str]:
         """The stems that are likely its value: its names, and what it ends with."""
         topical_words = [word for word in self.words if word.stems]
@@ -123,17 +125,44 @@ def answers_anew(old_text: str, new_text: str, question: str) -> bool:
     does the gym close?" is about the gym. A statement that has the keys, or some of them and tells
     of a change or has a value of the same kind, answers the question, unless it is said of another.
     """
-    old, new, asked = _reading(old_text), _reading(new_text), _reading(question)
-    shared = asked.said.topic & old.said.topic
-    if new.said.is_past or (new.said.is_doubtful and not old.said.is_doubtful):
+    basis = _basis(old_text, question)
+    if not basis.is_answer:
         return False
-    if not new.said.owners <= asked.said.topic | old.said.topic:
+    new = _reading(new_text)
+    if new.said.is_past or (new.said.is_doubtful and not basis.old.said.is_doubtful):
         return False
-    verbs = _verbs(asked, old) & shared
-    pair = _Pair(old, new, asked, shared - verbs, verbs)
-    if 2 * len(shared) < len(asked.said.topic) or not pair.named <= old.said.topic:
-        return False  # The older statement does not answer the question itself.
+    if not new.said.owners <= basis.known:
+        return False
+    pair = _Pair(basis, new)
     return not pair.is_about_another and pair.is_news
+
+
+class _Basis(NamedTuple):
+    """An older statement beside a question: what later statements are compared with.
+
+    `keys` and `verbs` of the question are those that the statement has, `known` is what the two
+    speak of, `named` are the names in the question. `is_answer` says that it answers the question.
+    """
+
+    old: _Reading
+    asked: _Reading
+    keys: frozenset[str]
+    verbs: frozenset[str]
+    known: frozenset[str]
+    named: frozenset[str]
+    is_answer: bool
+
+
+@lru_cache(READINGS_KEPT)
+def _basis(old_text: str, question: str) -> _Basis:
+    old, asked = _reading(old_text), _reading(question)
+    shared = asked.said.topic & old.said.topic
+    verbs = shared & _verbs(asked, old)
+    capital = (word for word in asked.words[1:] if word.is_capital)
+    named = frozenset(stem for word in capital for stem in word.stems)
+    is_answer = 2 * len(shared) >= len(asked.said.topic) and named <= old.said.topic
+    known = asked.said.topic | old.said.topic
+    return _Basis(old, asked, shared - verbs, verbs, known, named, is_answer)
 
 
 def _verbs(asked: _Reading, old: _Reading) -> set[str]:
@@ -157,34 +186,18 @@ def _begins_noun(form: str) -> bool:
     return form in DEFINITE or form in RELATIVE or form.endswith("'s")
 
 
-class _Pair(NamedTuple):
-    """An older and a newer statement beside a question: its keys and verbs that the older has."""
+class _Pair:
+    """An older and a newer statement beside a question."""
 
-    old: _Reading
-    new: _Reading
-    asked: _Reading
-    keys: frozenset[str]
-    verbs: set[str]
-
-    @property
-    def known(self) -> frozenset[str]:
-        """What the question and the older statement speak of."""
-        return self.asked.said.topic | self.old.said.topic
-
-    @property
-    def foreign(self) -> list[_Word]:
-        """The words of the newer statement that neither the older nor the question has."""
-        return [
+    def __init__(self, basis: _Basis, new: _Reading) -> None:
+        self.old, self.asked, self.keys, self.verbs, self.known, self.named, _ = basis
+        self.new = new
+        # The words of the newer statement that neither the older nor the question has.
+        self.foreign = [
             word
-            for word in self.new.words
+            for word in new.words
             if word.stems and not word.is_number and self.known.isdisjoint(word.stems)
         ]
-
-    @property
-    def named(self) -> frozenset[str]:
-        """The names in the question."""
-        capital = (word for word in self.asked.words[1:] if word.is_capital)
-        return frozenset(stem for word in capital for stem in word.stems)
 
     @property
     def is_about_another(self) -> bool:

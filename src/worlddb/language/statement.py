@@ -131,10 +131,14 @@ class Statement(NamedTuple):
         return not self.is_past and not self.is_doubtful
 
 
-@lru_cache(STATEMENTS_KEPT)
 def statement_of(text: str) -> Statement | None:
     """Return a text as a statement; None if it is long, asks, or has an address of the web."""
-    if len(text) > CHARS_MAX or "://" in text or "?" in text or "？" in text:
+    return None if len(text) > CHARS_MAX else _short_statement(text)
+
+
+@lru_cache(STATEMENTS_KEPT)
+def _short_statement(text: str) -> Statement | None:
+    if "://" in text or "?" in text or "？" in text:
         return None
     read = read_statement(text)
     return read if len(read.clauses) <= CLAUSES_MAX else None

@@ -207,20 +207,21 @@ def language_of(text: str) -> str | None:
 
     A letter that one language alone writes counts like a word. In doubt it is None.
     """
-    known = _function_words()
     said = text[: GUESSED_FROM_MAX * 16].split(None, GUESSED_FROM_MAX)
     del said[GUESSED_FROM_MAX:]
     if not said:
         return None
     counts = {"en": 0.0}
     said[0] = said[0].lower()
-    for (
-        word
-    ) in said:  # A capital inside a sentence begins a name ("Los Angeles"), which is unknown.
-        codes = known.get(word) or known.get(word.strip(_ENDS), ())
+    # A capital inside a sentence begins a name ("Los Angeles"), which is unknown.
+    found = [codes for codes in map(_CODES.__getitem__, said) if codes]
+    is_ascii = text.isascii()
+    if is_ascii and found.count(_ENGLISH) == len(found):
+        return None
+    for codes in found:
         for code in codes:
             counts[code] = counts.get(code, 0) + (1 if len(codes) == 1 else SHARED_WEIGHT)
-    if not text.isascii():
+    if not is_ascii:
         whole = " ".join(said).lower()
         for code, script in _SCRIPTS.items():
             if 2 * len(script.findall(whole)) > len(said):  # most words are in its script
@@ -252,6 +253,23 @@ def _function_words() -> dict[str, tuple[str, ...]]:
         for word in chain.from_iterable(rows):
             found[word] = (*dict.fromkeys((*found.get(word, ()), code)),)
     return found
+
+
+class _Codes(dict[str, tuple[str, ...]]):
+    """Word as it is written → the languages that have it as a function word. Bounded."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        known = _function_words()
+        found = known.get(word) or known.get(word.strip(_ENDS), ())
+        if len(word) <= CHUNK_KEPT_MAX:
+            if len(self) >= CACHE_MAX:
+                self.clear()
+            self[word] = found
+        return found
+
+
+_CODES = _Codes()
+_ENGLISH = ("en",)
 
 
 def asked(text: str, languages: Iterable[str] = ()) -> list[str]:

@@ -16,8 +16,8 @@ from worlddb.ingest.document_draft import (
 from worlddb.ingest.document_text import DocumentInput, document_of
 from worlddb.ingest.extractors import SESSION
 from worlddb.ingest.passages import passages_of
-from worlddb.ingest.plan import Target, WriteRequest
 from worlddb.ingest.stated_names import StatedNames
+from worlddb.ingest.write_request import Target, WriteRequest
 from worlddb.memory.memory_marks import Marks
 from worlddb.memory.results import Written
 from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter, ScopeDestination

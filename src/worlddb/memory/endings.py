@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from worlddb.audit.erasure_receipt import Receipt, erase_texts
+from worlddb.audit.erasure_receipt import Receipt, erase_texts, signed_receipt
 from worlddb.audit.read_audit import forget_reads
+from worlddb.audit.signed_envelope import signing_key
 from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.memory.results import Retired
@@ -97,9 +98,28 @@ class MemoryEnder:
         return self._ended(tx, ends, (named,) if ended else ())
 
     def erase(
-        self, id: bytes | str | None, *, confirm: str | bool | None, scope: Mapping[str, Any]
+        self,
+        id: bytes | str | None,
+        *,
+        confirm: str | bool | None,
+        receipt: bool,
+        scope: Mapping[str, Any],
     ) -> Receipt:
         """Erase a memory or a scope; see `Memory.erase`."""
+        engine = self.db.engine
+        if receipt:
+            signing_key(engine.store)  # Without a key nothing is erased.
+        done = self._erase(id, confirm, scope)
+        if not receipt:
+            return done
+        reach = self.scopes.reach(scope)
+        named = {f"{group[0].kind}_id": sorted(one.value for one in group) for group in reach}
+        is_bound = bool(self.scopes.bounds)
+        return signed_receipt(engine.store, done, engine.clock(), named, is_bound=is_bound)
+
+    def _erase(
+        self, id: bytes | str | None, confirm: str | bool | None, scope: Mapping[str, Any]
+    ) -> Receipt:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id

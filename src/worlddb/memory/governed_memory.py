@@ -52,18 +52,21 @@ class GovernedMemory(ScopedFiles):
         public_key: bytes | str | None = None,
         again: bool = True,
     ) -> Verification:
-        """Check the signature of a recall's receipt, ask its question again as of then, compare.
+        """Check the signature of a receipt, and whether what it says is still so.
 
-        `public_key` is the key that must have signed it, as 32 bytes or 64 hex digits; by default
-        the key of this store. With `again=False` only the signature is checked.
+        The question of a recall is asked again as of then, and the answers are compared. What a
+        receipt of `erase` names must be erased, by its commit. A receipt of `export` must fit the
+        export; give that whole. `public_key` is the key that must have signed it, as 32 bytes or 64
+        hex digits; by default the key of this store. With `again=False` only the signature is
+        checked.
 
         Raises:
             FormatError: it is no receipt.
-            InvalidInputError: the receipt has no question to ask again, or the key is no key.
+            InvalidInputError: there is nothing to compare with, or the key is no key.
             RejectedError: its scope is outside the bounds of this memory.
             StorageError: the key of the store cannot be read.
         """
-        from worlddb.memory.recall_receipt import verified
+        from worlddb.memory.receipt_verification import verified
 
         return verified(self.db, self._scopes, receipt, public_key, again)
 
@@ -79,13 +82,20 @@ class GovernedMemory(ScopedFiles):
         self._refuse_bound("a proof")
         return self.db.prove_history(since)
 
-    def export(self, *, receipt: bool = False, **scope: Unpack[ScopeIds]) -> ScopeExport:
+    def export(
+        self,
+        *,
+        receipt: bool = False,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> ScopeExport:
         """Return everything that is remembered in one scope, retired or not, to be handed over.
 
-        With `receipt` it has a signed receipt of what was exported. To remove it, see `erase`.
+        With `receipt` it has a signed receipt of what was exported. `confirm`, if given, has to be
+        True or the scope's value. To remove it, see `erase`.
 
         Raises:
-            InvalidInputError: not exactly one scope is named.
+            InvalidInputError: not exactly one scope is named, or another one is confirmed.
             NotFoundError: there is no such scope.
             RejectedError: the scope is outside the bounds of this memory.
             StorageError: the key for receipts cannot be made or read.
@@ -94,7 +104,7 @@ class GovernedMemory(ScopedFiles):
         from worlddb.memory.scope_export import export_scope
 
         reader = MemoryReader(db=self.db, scopes=self._scopes, actor=self._actor)
-        return export_scope(reader, scope, receipt)
+        return export_scope(reader, scope, receipt, confirm)
 
     def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage:
         """Return who recalled what, the latest first: of all scopes, or of those that are named.

@@ -564,13 +564,15 @@ class Memory(ScopedGraph):
         id: bytes | str | None = None,
         *,
         confirm: str | bool | None = None,
+        receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Receipt:
         """Remove the text of one memory for good, or everything that lives in a scope.
 
         With an id: that memory, and what was derived from it. Without: the one scope that is named
         and confirmed, with every memory and every name that lives in it, and its own name. What is
-        only a member of the scope lives elsewhere and stays. See `WorldDB.erase`.
+        only a member of the scope lives elsewhere and stays. See `WorldDB.erase`. With `receipt`
+        the answer has a signed envelope, which `verify_receipt` checks.
 
         Raises:
             InvalidInputError: not an id, not exactly one scope, or it is not confirmed.
@@ -578,4 +580,4 @@ class Memory(ScopedGraph):
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
-        return self._ender.erase(id, confirm=confirm, scope=scope)
+        return self._ender.erase(id, confirm=confirm, receipt=receipt, scope=scope)

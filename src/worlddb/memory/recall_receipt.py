@@ -26,14 +26,8 @@ from typing import Any
 from blake3 import blake3
 
 from worlddb.audit.history import commit_row
-from worlddb.audit.signed_envelope import (
-    canonical_json,
-    opened_payload,
-    public_bytes,
-    sign,
-    signing_key,
-)
-from worlddb.errors import FormatError, InvalidInputError
+from worlddb.audit.signed_envelope import canonical_json, sign
+from worlddb.errors import InvalidInputError
 from worlddb.memory.own_history import OwnHistory
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.scope_view import CallerScopes, generations
@@ -57,8 +51,9 @@ class Verification(Plain):
     """What came of verifying a receipt.
 
     `signed`: the key has signed it. `same`: the question, asked again as of then, has the same
-    answer, byte for byte; None if it was not asked again. `differences` name what is not the same;
-    other code or another embedder may answer differently.
+    answer, byte for byte; what was erased is erased; what was exported is the export beside it.
+    None if that was not looked at. `differences` name what is not the same; other code or another
+    embedder may answer differently.
     """
 
     signed: bool
@@ -112,23 +107,9 @@ def receipted(reader: MemoryReader) -> Callable[..., Recall]:
     return recall
 
 
-def verified(
-    db: WorldDB,
-    own: CallerScopes,
-    receipt: Mapping[str, Any],
-    public_key: bytes | str | None,
-    again: bool,
-) -> Verification:
-    """Verify a receipt for the caller with these scopes; see `Memory.verify_receipt`."""
-    if not isinstance(receipt, Mapping):
-        raise FormatError("this is no receipt: a receipt is a JSON object")
-    payload = opened_payload(receipt, KIND, _public_key(db, public_key))
-    if payload is None:
-        return Verification(signed=False, same=None)
-    if not again:
-        return Verification(signed=True, same=None)
+def asked_again(db: WorldDB, own: CallerScopes, payload: bytes, said: object) -> Verification:
+    """Ask the question of a signed payload again, for the caller with these scopes."""
     signed = json.loads(payload)
-    said = receipt.get("asked")
     if not isinstance(said, Mapping):
         raise InvalidInputError("this receipt has no question (asked); check its signature alone")
     if _digest(said) != signed["asked"]:
@@ -231,18 +212,6 @@ def _with_engine(db: WorldDB, **parts: Any) -> WorldDB:
     twin = copy.copy(db)
     twin.engine = replace(db.engine, **parts)
     return twin
-
-
-def _public_key(db: WorldDB, given: bytes | str | None) -> bytes:
-    if given is None:
-        return public_bytes(signing_key(db.engine.store, create=False))
-    try:
-        key = bytes.fromhex(given.strip()) if isinstance(given, str) else bytes(given)
-    except (ValueError, TypeError):
-        key = b""
-    if len(key) != 32:
-        raise InvalidInputError("public_key: give 32 bytes or 64 hexadecimal digits")
-    return key
 
 
 def _digest(said: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from worlddb.audit.read_audit import ReadEntry, reads
 from worlddb.audit.signed_envelope import canonical_json, sign
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.files.file_values import FileText
-from worlddb.memory.endings import ALL
+from worlddb.memory.endings import ALL, check_confirmed
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_view import generations, page
@@ -22,6 +22,7 @@ from worlddb.model.inputs import from_micros
 from worlddb.model.records import Plain, ScopeName, groups_of
 
 KIND = "application/vnd.worlddb.export-receipt.1+json"
+PARTS = ("memories", "files", "reads")  # What the digest of an export covers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +44,21 @@ class ScopeExport(Plain):
     receipt: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
-def export_scope(reader: MemoryReader, scope: Mapping[str, Any], receipt: bool) -> ScopeExport:
+def digest_of(parts: Mapping[str, Any]) -> Id:
+    """Return the digest of the parts of an export."""
+    return Id(blake3(canonical_json(dict(parts))).digest())
+
+
+def export_scope(
+    reader: MemoryReader, scope: Mapping[str, Any], receipt: bool, confirm: str | bool | None
+) -> ScopeExport:
     """Return everything in the one scope that is named; see `Memory.export`."""
     named = [name for group in groups_of(scope) for name in group]
     if len(named) != 1:
         raise InvalidInputError("export: name one scope: user_id, agent_id, app_id or run_id")
     groups = reader.scopes.groups(scope)
+    if confirm is not None:
+        check_confirmed(confirm, named, "export")
     # What is inside scopes of two kinds is no world, so it has no files.
     is_whole = groups == ((named[0],),)
     with reader.scopes.viewing(groups, ended=True) as view:
@@ -68,7 +78,7 @@ def export_scope(reader: MemoryReader, scope: Mapping[str, Any], receipt: bool) 
     }
     _, root = reader.scopes.own_commit(None)
     time = from_micros(reader.db.engine.clock())
-    digest = Id(blake3(canonical_json(parts)).digest())
+    digest = digest_of(parts)
     counts = {name: len(part) for name, part in parts.items()}
     told = {"scope": str(named[0]), "time": time.isoformat(), "root_state": str(root), **counts}
     signed = None

@@ -15,7 +15,7 @@ from typing import Any
 
 from worlddb.engine import Engine
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
-from worlddb.ingest.idempotency import KEY
+from worlddb.ingest.write_request import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, to_micros

@@ -20,12 +20,18 @@ from worlddb.ingest.chat_growth import (
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import messages_of, same_text
-from worlddb.ingest.idempotency import check_key, digest_of_messages, find_key
 from worlddb.ingest.ingestion import brought_in, ended_by, is_immediate
 from worlddb.ingest.memory_parts import PartChanges
-from worlddb.ingest.plan import Outcome, Target, WritePlan, WriteRequest
+from worlddb.ingest.plan import Outcome, WritePlan
 from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
 from worlddb.ingest.text_origins import QUARANTINE
+from worlddb.ingest.write_request import (
+    Target,
+    WriteRequest,
+    check_key,
+    digest_of_messages,
+    find_key,
+)
 from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
@@ -117,6 +123,7 @@ class ScopeDestination:
             anchors=anchors,
             key=key,
             written=written,
+            is_shared=self.scopes[0].kind in ("agent", "app"),
         )
 
 
@@ -298,15 +305,17 @@ class MemoryWriter:
                 caller=origin if released is None else None,
                 replaces=None if released is None else released.id,
                 released=released is not None,
+                unsaid=unsaid,
             )
 
+        unsaid: tuple[int, str] | None = None
         with ingestion.snapshot() as reader:
             growth = destination.grown(reader, reader.head().time)
             destination = replace(destination, growth=growth)
             target = destination.locate(reader)
             messages = messages if growth is None else list(growth.fresh)
             if not destination.chat:
-                messages = ingestion.spelled_as_known(reader, messages, target)
+                messages, unsaid = ingestion.spelled_as_known(reader, messages, target)
             last = reader.head().time
             is_new = target.written is None and bool(messages)
             plan = ingestion.plan(request(), reader) if is_new and is_immediate(chosen) else None

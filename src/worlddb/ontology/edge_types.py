@@ -137,8 +137,9 @@ class WriteContext(Protocol):
 class EdgeHandler(Protocol):
     """The program of an edge type.
 
-    Optional members: `version` (text, recorded in the store, "1" without it) and
-    `on_insert_many(ctx, edges)`, which bulk writes call once per batch instead of `on_insert`.
+    Optional members: `version` (text, recorded in the store, "1" without it),
+    `on_insert_many(ctx, edges)`, which bulk writes call once per batch instead of `on_insert`, and
+    `is_inert` (True: nothing follows from a new edge, so a batch is not handed over at all).
     """
 
     type: str
@@ -290,6 +291,7 @@ class RefersTo:
 
     type = "refers_to"
     pierces = True
+    is_inert = True
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
         """Nothing follows from a reference."""

@@ -119,15 +119,23 @@ class Registry:
         """The commit whose registrations are known here; another process may have added some."""
         for handler in (*packages.handlers, *handlers):
             self._loaded[ROOT_ID][handler.type] = handler
+        self.offers_types = bool(packages.handlers)
+        """Whether packages offer types, which the store records with their first edge."""
+        self._settle()
 
-    @property
-    def is_flat(self) -> bool:
+    def _settle(self) -> None:
+        """Work out what every write asks for."""
+        self.is_flat = len(self._loaded) == 1 and set(self._recorded) <= {ROOT_ID}
         """Whether only the root has handlers, so that no lookup needs to climb."""
-        return len(self._loaded) == 1 and set(self._recorded) <= {ROOT_ID}
+        absent = self._recorded.get(ROOT_ID, {}).keys() | self._packages.broken.keys()
+        usual = {type_: one for type_, one in self._defaults.items() if type_ not in absent}
+        self.everywhere = usual | self._handlers(ROOT_ID) if self.is_flat else {}
+        """The handlers of types that have one in all worlds; what else there is, `find` says."""
 
     def load(self, world: Id, handler: EdgeHandler) -> None:
         """Make `handler` answer for its type in `world` and its interior."""
         self._loaded.setdefault(world, {})[handler.type] = handler
+        self._settle()
 
     def loaded(self) -> list[tuple[Id, EdgeHandler]]:
         """Return the handlers that this process has loaded, each with its world."""
@@ -145,6 +153,7 @@ class Registry:
             if (declaration := item.declaration) is not None:
                 declared.setdefault(item.world, {})[item.type] = DeclaredType(declaration)
         self._recorded, self._declared = recorded, declared
+        self._settle()
 
     def find(self, edge_type: str, worlds: Iterable[bytes]) -> EdgeHandler:
         """Return the handler of `edge_type` for the innermost of `worlds` (inner first).

@@ -123,7 +123,8 @@ def newer_first(
     the rows that are trusted in full.
     """
     found = list(order)
-    if asked_of(question) is None or len(found) < 2:
+    asked = asked_of(question)
+    if asked is None or len(found) < 2:
         return found, {}
     answers = sorted(
         _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust),
@@ -131,7 +132,7 @@ def newer_first(
     )
     outdated: dict[int, int] = {}
     for number, new in enumerate(answers):
-        older = [old for old in answers[:number] if _replaces(new, old, question)]
+        older = [old for old in answers[:number] if _replaces(new, old, question, asked.topic)]
         if not older:
             continue
         outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
@@ -161,13 +162,15 @@ def _answers(
     return answers
 
 
-def _replaces(new: _Answer, old: _Answer, question: str) -> bool:
-    """Return whether a later answer may have replaced an older one."""
+def _replaces(new: _Answer, old: _Answer, question: str, topic: frozenset[str]) -> bool:
+    """Return whether a later answer may have replaced an older one; `topic` of the question."""
     if new.speaker != old.speaker:
         return False
     if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
         return True
-    return answers_anew(old.text, new.text, question)
+    # Most texts share less than half of the topic. They are no answers and need no closer reading.
+    is_answer = 2 * len(topic & old.said.topic) >= len(topic)
+    return is_answer and answers_anew(old.text, new.text, question)
 
 
 WORLDS_MAX = 2

@@ -71,6 +71,19 @@ class Seal(Protocol):
         """
 
 
+class SideLines(Protocol):
+    """Lines that belong to a store and are no part of its journal, where it has no folder."""
+
+    def add(self, line: str) -> None:
+        """Add a line; when the call returns, it is kept."""
+
+    def read(self) -> dict[int, str]:
+        """Return all lines by number, in the order of writing."""
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove lines for good."""
+
+
 class Journal(Protocol):
     """The commits."""
 
@@ -460,6 +473,9 @@ class Store(Protocol):
 
     def side_file(self, suffix: str) -> str | None:
         """Return the path for a file of derived data beside the store; None if it has no folder."""
+
+    def side_lines(self, name: str) -> SideLines | None:
+        """Return lines of a name in the database; None where a file beside the store has them."""
 
     def side_seal(self) -> Seal | None:
         """Return what encrypts the files beside the store; None if the store is not encrypted."""

@@ -47,7 +47,7 @@ from worlddb.store.rows import (
 from worlddb.view.visibility import whole_id
 
 if TYPE_CHECKING:
-    from worlddb.write.trust_guard import TrustGuard
+    from worlddb.write.handler_context import TrustGuard
 
 LAY_OUT_MIN = 10_000
 """How many new members make it worth laying out a set ahead, while the store builds its indexes.

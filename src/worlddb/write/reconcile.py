@@ -35,9 +35,8 @@ from worlddb.ontology.registry import Registry
 from worlddb.store.rows import ROOT_ROW, EdgeRow, NewEdge
 from worlddb.view.visibility import whole_id
 from worlddb.write.commit import Ledger
-from worlddb.write.handler_context import HandlerContext
+from worlddb.write.handler_context import HandlerContext, with_origin
 from worlddb.write.node_rows import make_row
-from worlddb.write.trust_guard import with_origin
 
 EDGES_AT_ONCE = 50_000
 """How many drafts are held at once: fewer make more statements, more make the process larger."""
@@ -78,7 +77,8 @@ class Reconciler:
         changes = len(self.ledger.changes)
         self._run(handler, "on_insert", edge)
         # The handler may have closed or deleted this very edge: return it as it now is.
-        return self._edge(row) if len(self.ledger.changes) > changes else edge
+        since = self.ledger.changes[changes:]
+        return self._edge(row) if any(change.id == edge.id for change in since) else edge
 
     def _new_edge(self, draft: EdgeDraft) -> Edge:
         """Return the edge that was just written, without asking the store for it."""
@@ -294,14 +294,15 @@ class Reconciler:
         """
         if not isinstance(type_, str):
             raise InvalidInputError(f"type: give the name of an edge type, not {type_!r:.100}")
-        return self.registry.find(type_, self._worlds(world))
+        known = self.registry.everywhere.get(type_)
+        return self.registry.find(type_, self._worlds(world)) if known is None else known
 
     def _record_type(self, handler: EdgeHandler) -> None:
         """Record a type that a package offers with its first edge, as one that was registered.
 
         So the store says what it lacks where it is opened without that package.
         """
-        wanted = self.registry.unrecorded(handler)
+        wanted = self.registry.unrecorded(handler) if self.registry.offers_types else None
         if wanted is None or wanted.type in self._recorded_types:
             return
         self._recorded_types.add(wanted.type)
@@ -334,7 +335,8 @@ class Reconciler:
             self._chain -= 1
 
     def _run_many(self, handler: EdgeHandler, edges: NewEdges) -> None:
-        if not len(edges):
+        # Asked of the class itself: a class that inherits from it may have more to do.
+        if not len(edges) or vars(type(handler)).get("is_inert"):
             return
         on_insert_many = getattr(handler, "on_insert_many", None)
         if on_insert_many is None:

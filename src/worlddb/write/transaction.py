@@ -40,7 +40,7 @@ from worlddb.ontology.registry import (
 from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import follow_registrations, registrations
 from worlddb.write.commit import Ledger, seal, to_commit
-from worlddb.write.handler_context import decide_merge
+from worlddb.write.handler_context import TrustGuard, decide_merge, outranks, yields
 from worlddb.write.node_rows import (
     create_node,
     create_nodes,
@@ -49,7 +49,6 @@ from worlddb.write.node_rows import (
     replay_nodes,
 )
 from worlddb.write.reconcile import Reconciler
-from worlddb.write.trust_guard import TrustGuard, outranks, yields
 
 R = TypeVar("R")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import re
 import resource
@@ -17,6 +18,7 @@ from patience import until
 from worlddb import Memory
 from worlddb.faces.http import connection_guard, guess_limit
 from worlddb.faces.http.access_tokens import Access, make_access
+from worlddb.faces.http.connection_guard import GATHERED_BYTES_MAX, GatheredTransport
 from worlddb.faces.http.guess_limit import GUESSES_MAX, GuessLimit, network_of
 
 from .serving import DEADLINE_S, Process, Site, serving, token
@@ -230,3 +232,35 @@ def test_the_log_says_where_a_request_comes_from(tmp_path: Path, trusted: bool) 
     address = "203.0.113.9" if trusted else "127.0.0.1"
     assert re.search(rf"GET \(none\) 401 [0-9.]+ ms {address} -\n", process.log())
     assert re.search(rf"GET /health 200 [0-9.]+ ms {address} -\n", process.log())
+
+
+def test_head_and_body_of_an_answer_are_one_send() -> None:
+    async def seen() -> list[bytes]:
+        near, far = socket.socketpair()
+        far.setblocking(False)
+        loop, found = asyncio.get_running_loop(), []
+
+        def arrived() -> bytes:
+            try:
+                return far.recv(1 << 20)
+            except BlockingIOError:
+                return b"(nothing)"
+
+        made, _ = await loop.create_connection(asyncio.Protocol, sock=near)
+        transport = GatheredTransport(made, loop)
+        transport.write(b"head ")
+        transport.write(b"body")
+        found += [arrived(), str(transport.get_write_buffer_size()).encode()]
+        await asyncio.sleep(0)
+        found += [arrived(), str(transport.get_write_buffer_size()).encode()]
+        transport.write(b"x" * (GATHERED_BYTES_MAX + 1))
+        found.append(arrived()[:1])  # Much is not kept back.
+        transport.write(b"the last")
+        transport.close()
+        rest = b""
+        while more := await loop.sock_recv(far, 1 << 20):
+            rest += more
+        far.close()
+        return [*found, rest[-8:]]
+
+    assert asyncio.run(seen()) == [b"(nothing)", b"9", b"head body", b"0", b"x", b"the last"]

@@ -48,7 +48,7 @@ async def test_a_person_who_does_not_agree_is_obeyed(
 ) -> None:
     await talk.call("memory_write", text="one", user_id=user)
     talk.person.answer = answer
-    assert "did not agree; nothing was ended" in await talk.refused(tool, user_id=user)
+    assert "did not agree; nothing was done" in await talk.refused(tool, user_id=user)
     assert await left(talk, user) == 1
 
 

@@ -17,6 +17,7 @@ GRAPH = {
     "memory_link",
     "memory_context",
     "memory_erase",
+    "memory_export",
     "memory_pin",
     "memory_proposals",
     "memory_unpin",
@@ -65,12 +66,18 @@ async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         listed = await talk.call("memory_grants", user_id="bob")
         assert [one["id"] for one in listed["grants"]] == [given["id"]]
         assert (await talk.call("memory_revoke", id=given["id"]))["ended"]
+        assert "confirm='ada'" in await talk.refused("memory_export", user_id="ada")
+        export = await talk.call("memory_export", user_id="ada", confirm="ada", receipt=True)
+        assert "I live in Rome." in [one["text"] for one in export["memories"]]
         assert "confirm='ada'" in await talk.refused("memory_erase", user_id="ada")
-        erased = await talk.call("memory_erase", user_id="ada", confirm="ada")
+        erased = await talk.call("memory_erase", user_id="ada", confirm="ada", receipt=True)
         assert erased["cleaned"]
         assert "no such argument" in await talk.refused("memory_erase", id=rain["id"])
-    with worlddb.open(path) as db:
-        assert db.check() == []
+    with worlddb.Memory(path) as memory:
+        assert memory.db.check() == []
+        # What a model was handed verifies on the store, as it came over the wire.
+        assert memory.verify_receipt(export["receipt"], again=False).signed
+        assert memory.verify_receipt(erased)
 
 
 async def test_file_tools_come_with_the_option_alone(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -97,40 +98,107 @@ def binaries() -> Path:
     return next((home / ".pg0" / "installation").glob("*/bin"))
 
 
+class TestServer:
+    """A server in a folder of its own, that a test may kill, start again and promote."""
+
+    __test__ = False
+
+    def __init__(self, **settings: str) -> None:
+        self._bin = binaries()
+        self.home = _owned(Path(tempfile.mkdtemp(prefix="worlddb-pg-")))
+        self.home.chmod(0o755)
+        self._settings = SETTINGS | settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self.address = f"postgresql://postgres@/postgres?host={self.home}"
+
+    @property
+    def _data(self) -> str:
+        return str(self.home / "data")
+
+    def make(self) -> None:
+        """Make an empty database."""
+        init = ["-D", self._data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
+        _run([str(self._bin / "initdb"), *init, "--no-sync"], self.home)
+
+    def copy(self, primary: TestServer) -> None:
+        """Become a standby of another server, which sends its log from here on."""
+        base = ["-D", self._data, "-h", str(primary.home), "-U", "postgres", "-R", "--no-sync"]
+        _run([str(self._bin / "pg_basebackup"), *base, "--checkpoint=fast"], self.home)
+
+    def start(self) -> None:
+        """Start, also after a kill: until its last process has gone, the new server refuses."""
+        deadline = time.monotonic() + START_S_MAX
+        options = [word for item in self._settings.items() for word in ("-c", "=".join(item))]
+        command = [str(self._bin / "postgres"), "-D", self._data, "-k", str(self.home), *options]
+        while True:
+            self._process = subprocess.Popen(
+                _wrapped(command),
+                env=_environment(self.home, self._bin),
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                _wait_for(self.address, self._process, deadline)
+                return
+            except UnavailableError:
+                if time.monotonic() > deadline:
+                    raise
+                self.stop()
+
+    def kill(self) -> None:
+        """Kill the server as a power cut of the program would: no process gets to write more."""
+        assert self._process is not None
+        con = psycopg.connect(self.address, autocommit=True)
+        try:
+            sql = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+            others = con.execute(sql).fetchall()
+            self._process.kill()
+            for (pid,) in others:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        finally:
+            con.close()
+        self._process.wait(START_S_MAX)
+
+    def promote(self) -> None:
+        """Let a standby become the primary."""
+        with psycopg.connect(self.address, autocommit=True) as con:
+            con.execute("SELECT pg_promote(true, 60)")
+
+    def stop(self) -> None:
+        """End the server if it runs: sessions are ended, nothing is waited for."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(START_S_MAX)
+
+    def remove(self) -> None:
+        """Stop, and leave nothing behind."""
+        self.stop()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+@contextmanager
+def new_server(**settings: str) -> Iterator[TestServer]:
+    """Yield a new, empty server that runs; `settings` are PostgreSQL's own."""
+    server = TestServer(**settings)
+    try:
+        server.make()
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
 @contextmanager
 def running_server(**settings: str) -> Iterator[str]:
-    """Yield the address of a new, empty server; `settings` are PostgreSQL's own."""
-    bin_ = binaries()
-    home = _owned(Path(tempfile.mkdtemp(prefix="worlddb-pg-")))
-    home.chmod(0o755)
-    data = home / "data"
-    server: subprocess.Popen[bytes] | None = None
-    try:
-        init = ["-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"]
-        _run([str(bin_ / "initdb"), *init, "--no-sync"], home)
-        options = [
-            word for item in (SETTINGS | settings).items() for word in ("-c", "=".join(item))
-        ]
-        server = subprocess.Popen(
-            _wrapped([str(bin_ / "postgres"), "-D", str(data), "-k", str(home), *options]),
-            env=_environment(home, bin_),
-            cwd=home,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        address = f"postgresql://postgres@/postgres?host={home}"
-        _wait_for(address, server)
-        yield address
-    finally:
-        if server is not None:
-            server.send_signal(2)  # Fast: sessions are ended, nothing is waited for.
-            server.wait(START_S_MAX)
-        shutil.rmtree(home, ignore_errors=True)
+    """Yield the address of a new, empty server."""
+    with new_server(**settings) as server:
+        yield server.address
 
 
-def _wait_for(address: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_S_MAX
+def _wait_for(address: str, server: subprocess.Popen[bytes], deadline: float) -> None:
     while True:
         try:
             psycopg.connect(address).close()

@@ -117,7 +117,7 @@ def test_a_new_database_is_made_once_by_programs_that_open_it_together(server: s
     with worlddb.open(fresh) as db:
         assert [commit.seq for commit in db.log()] == [0, 1, 2, 3]
     with psycopg.connect(fresh, autocommit=True) as con:
-        assert con.execute("SELECT number FROM worlddb.migrations").fetchall() == [(1,)]
+        assert con.execute("SELECT number FROM worlddb.migrations").fetchall() == [(1,), (2,)]
         con.execute("INSERT INTO worlddb.migrations (number) VALUES (99)")
     for is_read in (False, True):
         with pytest.raises(FormatError, match="newer worlddb"):
@@ -142,6 +142,7 @@ def test_an_address_is_shown_without_its_password() -> None:
     given, tenant, shown = split_address("postgresql://ada:secret@h1,h2:5/db?tenant=x&sslmode=on")
     assert (tenant, shown) == ("x", "postgresql://ada@h1,h2:5/db?tenant=x")
     assert given == "postgresql://ada:secret@h1,h2:5/db?sslmode=on"
+    assert split_address("postgresql:///db?options=-c%20a%3D1")[0].endswith("options=-c%20a%3D1")
     assert shown_store("postgresql://ada:secret@h/db") == "postgresql://ada@h/db"
     with pytest.raises(InvalidInputError, match="tenant"):
         split_address("postgresql:///db?tenant=")
@@ -181,6 +182,23 @@ def end_backends(server: str, where: str) -> None:
     with psycopg.connect(server, autocommit=True) as con:
         sql = f"SELECT pg_terminate_backend(pid, {WAIT_S * 1000}) FROM pg_stat_activity WHERE "
         con.execute(sql + where)
+
+
+def test_a_statement_that_the_server_ends_for_its_time_is_told_and_can_be_tried_again(
+    server: str, address: str
+) -> None:
+    with worlddb.open(address) as one, psycopg.connect(server, autocommit=True) as con:
+        con.execute("CREATE ROLE hasty LOGIN IN ROLE worlddb_reader, worlddb_writer")
+        with worlddb.open(address.replace("postgres@", "hasty@")) as hasty:
+            con.execute("ALTER ROLE hasty SET statement_timeout = '100ms'")
+            end_backends(server, "usename = 'hasty'")  # The next connection has the limit.
+            with one.transaction() as tx:
+                tx.create_node(type="Entity", name="Ada")
+                with pytest.raises(ConflictError, match="statement_timeout"):
+                    write(hasty, "nobody")
+            con.execute("ALTER ROLE hasty RESET statement_timeout")
+            write(hasty, "Eve")
+            assert names(one) == {"Ada", "Eve"}
 
 
 def test_connections_that_the_server_has_ended_are_replaced(server: str, address: str) -> None:

@@ -23,6 +23,7 @@ STORE_ENDS = (
     "-journal",
     VECTORS_END,
     "-signing-key",
+    "-reads",
 )  # Ends of the names of a store's files.
 
 
@@ -37,16 +38,8 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     """
     from worlddb.audit.backup_restore import remove_abandoned_copies
 
+    refuse_target(target, replace=replace)
     folder, name = os.path.split(os.path.realpath(target))
-    if os.path.isdir(target):
-        raise StorageError(f"{target}: is a folder; give the path of a file in it")
-    if os.path.exists(target) and not os.path.isfile(target):
-        # Renaming would replace the device or pipe itself.
-        raise StorageError(f"{target}: is not an ordinary file")
-    if os.path.lexists(target) and not replace:
-        raise StorageError(f"{target}: exists already; choose another path")
-    if not os.path.isdir(folder):
-        raise StorageError(f"{target}: the folder {folder} does not exist; create it first")
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
     remove_abandoned_copies(folder, name)
     try:
@@ -57,9 +50,38 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
             os.unlink(temporary)
 
 
+def refuse_target(target: str, *, replace: bool = False) -> None:
+    """Raise StorageError where a command cannot write a new file; see `landing`."""
+    folder = os.path.dirname(os.path.realpath(target))
+    if os.path.isdir(target):
+        raise StorageError(f"{target}: is a folder; give the path of a file in it")
+    if os.path.exists(target) and not os.path.isfile(target):
+        # Renaming would replace the device or pipe itself.
+        raise StorageError(f"{target}: is not an ordinary file")
+    if os.path.lexists(target) and not replace:
+        raise StorageError(f"{target}: exists already; choose another path")
+    if not os.path.isdir(folder):
+        raise StorageError(f"{target}: the folder {folder} does not exist; create it first")
+
+
 def private_opener(path: str, flags: int) -> int:
     """Open a new file for its owner alone: an `opener` of `open`."""
     return os.open(path, flags, PRIVATE)
+
+
+def save_json(target: str, data: object) -> None:
+    """Write data to a new file that its owner alone can read.
+
+    Raises:
+        StorageError: `target` exists, or cannot be written.
+    """
+    import json
+
+    with (
+        landing(target, replace=False) as path,
+        open(path, "w", encoding="utf-8", opener=private_opener) as file,
+    ):
+        file.write(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def refuse_store(target: str, store: str) -> None:

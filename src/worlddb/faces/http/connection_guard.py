@@ -7,6 +7,8 @@ C2  A stranger's connection is closed soon after its answer; a known one may sta
 C3  Too many strangers of one address, or too many connections: the one that was idle longest goes,
     strangers first. A newcomer is never refused because others wait idly.
 C4  Who does not read its answer is dropped.
+C5  What one step of the event loop writes goes out by one send: head and body of an answer are two
+    writes, and with each send the interpreter goes to whichever thread is at work.
 """
 
 from __future__ import annotations
@@ -27,7 +29,46 @@ KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
 STRANGER_KEEP_ALIVE_S = 3  # For a second try with a token.
 HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
 STALLED_S_MAX = 20.0  # So long no byte of an answer is taken: the client does not read.
+GATHERED_BYTES_MAX = 64 << 10  # As much as a transport buffers before it asks to wait.
 SEND_BYTES_PER_S_MIN = 4 << 10  # Slower than any modem: the client reads to keep us busy.
+
+
+class GatheredTransport:
+    """A transport that gathers what is written until the event loop comes round, and then sends it.
+
+    Everything else is done by the transport itself.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting = bytearray()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the transport has by this name."""
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send soon; at once if much has been gathered."""
+        if not self._waiting:
+            self._loop.call_soon(self._send)
+        self._waiting += data
+        if len(self._waiting) > GATHERED_BYTES_MAX:
+            self._send()
+
+    def _send(self) -> None:
+        if self._waiting:
+            gathered, self._waiting = self._waiting, bytearray()
+            self._transport.write(gathered)
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes were written and not taken."""
+        return len(self._waiting) + self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Send everything, then close."""
+        self._send()
+        self._transport.close()
 
 
 class GuardedConnection(H11Protocol):
@@ -59,7 +100,7 @@ class GuardedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Make room, and start the timer."""
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, GatheredTransport(transport, self.loop)))
         self.network = network_of(self.client[0]) if self.client else ""
         self.used_at = self.loop.time()
         self._make_room()

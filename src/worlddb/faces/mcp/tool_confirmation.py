@@ -1,4 +1,4 @@
-"""Confirmation: a person is asked before a whole scope ends, where the client can ask one.
+"""Confirmation: a person is asked before a whole scope ends or leaves, where the client can ask.
 
 Where a person can be asked, only the person's answer counts: `confirm` changes nothing. Otherwise
 the model has to name the scope once more, or say `true`. This guards against accidents. It is not a
@@ -20,7 +20,7 @@ from worlddb.faces.calls import Call
 class Agreement(BaseModel):
     """What the person is asked for."""
 
-    agree: bool = Field(description="Yes, end them")
+    agree: bool = Field(description="Yes, do it")
 
 
 class Unasked(BaseModel):
@@ -73,7 +73,7 @@ def confirmation(asked: Any, confirm: str | bool | None) -> str | bool:
             return "" if confirm is None else confirm
         if asked.data.agree:
             return True if confirm is None else confirm
-    raise ToolError("the user did not agree; nothing was ended. Do not try again unasked")
+    raise ToolError("the user did not agree; nothing was done. Do not try again unasked")
 
 
 def _named(**scopes: str | None) -> list[str]:

@@ -6,6 +6,8 @@ Not for questions: there a vague date is a welcome hint (`ranking_features`), he
 a fact. So there must be one way to read it: "in March" needs a verb that says whether it is past,
 "next Friday" a day on which it cannot mean this week's, and "a few days ago" is nothing. A length
 of time ("for two weeks") is no date.
+
+Calendar periods: days, weeks, months, seasons and years as names with a first and a last day.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from worlddb.language.calendar_periods import Period, day, month, season, week, weekend, year
 from worlddb.language.english.prose import STARTERS, Patterns, hinted_dates, in_quotes
 from worlddb.language.language_reader import Dated
 from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
@@ -319,3 +320,55 @@ _READERS: dict[str, Callable[[DateMoment], Period | None]] = {
     **dict.fromkeys(("day_month", "month_day", "month_year"), _spelled),
     **{"month": _month_alone, "weekday": _weekday_alone, "near": _near, "year": _year_alone},
 }
+
+
+_ONE_DAY = timedelta(days=1)
+
+
+class Period(NamedTuple):
+    """A day, a week, a month or a year: its name, its first and its last day."""
+
+    name: str
+    first: date
+    last: date
+
+
+def day(found: date) -> Period:
+    """Return one day."""
+    return Period(found.isoformat(), found, found)
+
+
+def week(found: date) -> Period:
+    """Return the week of a day, from Monday to Sunday."""
+    monday = found - found.weekday() * _ONE_DAY
+    number = monday.isocalendar()
+    return Period(f"{number.year:04}-W{number.week:02}", monday, monday + 6 * _ONE_DAY)
+
+
+def weekend(found: date) -> Period:
+    """Return Saturday and Sunday of a day's week, under the name of that week."""
+    whole = week(found)
+    return Period(whole.name, whole.last - _ONE_DAY, whole.last)
+
+
+def month(year_: int, number: int) -> Period:
+    """Return a month; numbers below 1 and above 12 are in the years around."""
+    year_, number = year_ + (number - 1) // 12, (number - 1) % 12 + 1
+    first = date(year_, number, 1)
+    return Period(f"{year_:04}-{number:02}", first, _before_month(year_, number + 1))
+
+
+def year(number: int) -> Period:
+    """Return a year."""
+    return Period(f"{number:04}", date(number, 1, 1), date(number, 12, 31))
+
+
+def season(year_: int, number: int) -> Period:
+    """Return three months of a year, under the name of that year."""
+    return Period(f"{year_:04}", date(year_, number, 1), _before_month(year_, number + 3))
+
+
+def _before_month(year_: int, number: int) -> date:
+    if number > 12:
+        return date(year_, 12, 31)
+    return date(year_, number, 1) - _ONE_DAY

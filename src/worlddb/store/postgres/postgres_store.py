@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
 
 from worlddb.errors import (
     ConflictError,
@@ -36,6 +37,7 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
+from worlddb.store.postgres.server_lines import ServerLines
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -57,8 +59,19 @@ IDLE_MAX = (
 )
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 """Between two attempts to connect: twice as long each time, and short against a restart."""
-CONNECT_S_MAX = 10  # How long one attempt may take: a server that is there answers in milliseconds.
+LINE_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 10,  # Of one attempt: a server that is there answers in milliseconds.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,  # As long as the three signs of life, in milliseconds.
+    "fallback_application_name": "worlddb",
+}
+"""A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
+address says itself holds instead."""
 FIRST_TENANT = "main"
+CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
+"""The tables that an erasure takes texts from."""
 _BEGIN = (
     "BEGIN{}; SET LOCAL search_path = worlddb; SET LOCAL ROLE {}; SET LOCAL worlddb.tenant = '{}'"
 )
@@ -135,7 +148,8 @@ def split_address(address: str) -> tuple[str, str, str]:
     tenant = dict(options).get("tenant", FIRST_TENANT)
     if not tenant or "\0" in tenant:
         raise InvalidInputError("tenant: give a name, as postgresql://host/database?tenant=NAME")
-    rest = urlencode([option for option in options if option[0] != "tenant"])
+    # libpq takes a plus for a plus.
+    rest = urlencode([one for one in options if one[0] != "tenant"], quote_via=quote)
     login, at, host = parts.netloc.rpartition("@")
     start = f"{parts.scheme}://"
     given = f"{start}{parts.netloc}{parts.path}?{rest}"
@@ -231,7 +245,7 @@ class PostgresStore:
         busy_timeout_s: float,
         verify_reads: bool = True,
     ) -> None:
-        self._dsn, tenant, self.path = split_address(address)
+        dsn, tenant, self.path = split_address(address)
         self.read_only = read_only
         self.why_read_only = "opened read-only; open it to write"
         self._clock = clock
@@ -247,6 +261,7 @@ class PostgresStore:
         self._shared = SharedCommit(self._gate, self._writing)
         self._tenant = 0
         with server_errors(self.path):
+            self._line = {**LINE_OPTIONS, **conninfo_to_dict(dsn), "autocommit": True}
             self._tenant = self._open_tenant(tenant, create and not read_only)
 
     # -- opening -----------------------------------------------------------------------------------
@@ -283,12 +298,7 @@ class PostgresStore:
         deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
         while True:
             try:
-                con = psycopg.connect(
-                    self._dsn,
-                    autocommit=True,
-                    connect_timeout=CONNECT_S_MAX,
-                    fallback_application_name="worlddb",
-                )
+                con = psycopg.connect(**self._line)
                 teach_types(con)
                 return con
             except psycopg.OperationalError as error:
@@ -326,7 +336,9 @@ class PostgresStore:
                     raise
 
     def _begin_read(self) -> str:
-        return _BEGIN.format(_SNAPSHOT, READER, self._tenant)
+        # One role where both are had: a prepared plan holds for the role it was made for.
+        role = READER if self.read_only else WRITER
+        return _BEGIN.format(_SNAPSHOT, role, self._tenant)
 
     def _begin_write(self, patience_s: float, *, is_derived: bool) -> str:
         begin = _BEGIN.format("", WRITER, self._tenant)
@@ -471,7 +483,7 @@ class PostgresStore:
         with self.using():
             session = self._begun("SELECT 1")  # VACUUM needs a connection outside a transaction.
             try:
-                for table in ("nodes", "notes", "edges", "words", "proposals", "conflicts"):
+                for table in CLEANED:
                     session.con.execute(f"VACUUM worlddb.{table}")
             except errors.InsufficientPrivilege:
                 return False
@@ -507,6 +519,21 @@ class PostgresStore:
     def side_file(self, suffix: str) -> str | None:
         """Return None: there is no folder beside the store."""
         return None
+
+    def side_lines(self, name: str) -> ServerLines:
+        """Return the lines of a name, in a table of their own."""
+        return ServerLines(self._beside, name)
+
+    @contextmanager
+    def _beside(self) -> Iterator[ServerSession]:
+        """Yield a session that writes beside the journal: it waits for no writer."""
+        with self.using():
+            session = self._begun(_BEGIN.format("", WRITER, self._tenant))
+            try:
+                yield session
+                session.commit()
+            finally:
+                self._give_back(session)
 
     def side_seal(self) -> None:
         """Return None: the server encrypts its own disks."""

@@ -7,6 +7,8 @@ The tables are those of a file (`store/sqlite/schema.py` says what each is for) 
                tenant has one writer at a time and tenants do not wait for each other; it counts the
                words of the tenant's texts
     words      the text index: where each word stands in which node
+    side_lines what is no part of the journal: the key that signs, and the record of reads; only
+               the writer's role may read them, and nobody waits for the lock to add one
     migrations which steps of this module the database has had
 
 Row-level security keeps every session inside the tenant that its transaction has named
@@ -171,7 +173,18 @@ def _first(con: Any) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first,)
+def _second(con: Any) -> None:
+    """Make the table of what a file has beside it."""
+    con.execute(
+        "CREATE TABLE side_lines (tenant int4 NOT NULL DEFAULT tenant(), name text NOT NULL, "
+        "number int8 GENERATED ALWAYS AS IDENTITY, line text NOT NULL, "
+        "PRIMARY KEY (tenant, name, number));"
+        f"{_policy('side_lines')} REVOKE SELECT ON side_lines FROM {READER};"
+        f"GRANT INSERT, DELETE ON side_lines TO {WRITER};"
+    )
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second)
 """Never edited once released; a change of the tables is a further function."""
 _LOCK = 0x57724442  # "WrDB": the lock that two programs which migrate at once take turns by.
 

@@ -180,12 +180,10 @@ class SqliteStore:
         self._transaction = TableWriter(FileSession(self._writer, self._context), self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
-        keeps_log = path != MEMORY and not self.read_only
-        self._checkpointer = (
-            Checkpointer(self._file, key, self._writer, self._gate, self._watch)
-            if keeps_log
-            else None
-        )
+        self._checkpointer: Checkpointer | None = None
+        if path != MEMORY and not self.read_only:
+            ours = self._writer, self._gate, self._watch
+            self._checkpointer = Checkpointer(self._file, key, *ours)
 
     def _open_writer(self, read_only: bool, create: bool, kind: Migration) -> apsw.Connection:
         if (read_only or not create) and self.path != MEMORY:
@@ -547,8 +545,7 @@ class SqliteStore:
 
     def refuse_branches(self, what: str) -> None:
         """Refuse what cannot be done to a branch, or to a store that has branches."""
-        names = ", ".join(row.name for row in self.branches())
-        if names:
+        if names := ", ".join(row.name for row in self.branches()):
             raise ConflictError(
                 f"{self.path}: cannot be {what} while its branches ({names}) hold copies of what "
                 "it says; merge or drop them first"
@@ -563,6 +560,9 @@ class SqliteStore:
         """Return the path for a file of derived data beside the store; None in memory."""
         is_kept = self.path != MEMORY and self._view is None
         return f"{self.path}{suffix}" if is_kept else None
+
+    def side_lines(self, name: str) -> None:
+        """Return None: a file beside the store has them."""
 
     def side_seal(self) -> Seal | None:
         """Return what encrypts the files beside the store; None if the store is not encrypted."""

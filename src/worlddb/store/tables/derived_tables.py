@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
 from worlddb.model.drafts import ATTRIBUTE, from_metadata
+from worlddb.model.inputs import commit_time
 from worlddb.store.rows import (
     ROOT_ROW,
     AttributesRow,
+    CommitRow,
     Head,
     LookupsReached,
     ModelRow,
@@ -31,11 +33,14 @@ from worlddb.store.rows import (
     StoredVector,
     VectorRow,
 )
-from worlddb.store.tables.sql_session import IN, WAY_OUT, SqlSession
+from worlddb.store.tables.sql_session import IN, WAY_OUT, JournalTable, SqlSession
 
 BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage has made.
 PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
-WAITING_MAX = 256  # How many members may wait: so many pages a commit may have to write at once.
+WAITING_MAX = 256  # How many members may wait: who reads without the writer's pages adds them up.
+UNWRITTEN_MAX = 64
+"""How many pages may wait: who comes next writes them all. In a large world most changes are pages
+of their own: so many take a millisecond or two, and to write them later would save little."""
 COUNTED_MAX = 1_000
 """A name that so many nodes share says nothing about any of them; more need not be counted."""
 NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
@@ -158,6 +163,32 @@ class PageCache(dict[PageKey, "SetPage | None"]):
             self.at = self.coming
 
 
+SCANNED_FROM = 100  # vectors; for fewer a search for each costs less than the rows in between
+
+
+class TransactionJournal:
+    """Where a write transaction begins, and the commit that it ends with; the pages follow both."""
+
+    def __init__(self, session: SqlSession, journal: JournalTable, cache: PageCache) -> None:
+        self._session = session
+        self._journal = journal
+        self._cache = cache
+
+    def begin(self, clock: Callable[[], int]) -> None:
+        """Start a transaction that follows the last commit, at a later time than that."""
+        session = self._session
+        session.forget()
+        head = self._journal.head()  # Nobody else can commit meanwhile.
+        session.seq = head.seq + 1
+        session.time = commit_time(clock(), head.time)
+        self._cache.begin(head)
+
+    def insert_commit(self, row: CommitRow) -> None:
+        """Write the journal's row, the last call of a transaction that changed something."""
+        self._cache.leads_to(row.seq, row.hash)
+        self._journal.insert_commit(row)
+
+
 class SetPagesWriter:
     """The pages as the write transaction changes them: the cache over the file."""
 
@@ -209,7 +240,7 @@ class SetPagesWriter:
         if not changes:
             return
         self._cache.waiting += size_of(changes)
-        if self._cache.waiting > WAITING_MAX:
+        if self._cache.waiting > WAITING_MAX or len(self._cache.unwritten) > UNWRITTEN_MAX:
             self.write_pages()
         else:
             seq = self._session.seq
@@ -383,9 +414,21 @@ class EmbeddingTables:
 
     def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
         """Return the content vectors of those nodes that have one, in no order."""
-        sql = f"SELECT node, vector FROM vectors WHERE model = ? AND node {IN} ORDER BY node"
-        return list(
-            map(VectorRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
+        return list(map(VectorRow._make, self._of("vectors", "node, vector", number, nodes)))
+
+    def _of(self, table: str, columns: str, number: int, nodes: list[int]) -> Iterable[Any]:
+        """Yield the rows of nodes in a table of embeddings, by node."""
+        sql = f"SELECT {columns} FROM {table} WHERE model = ? AND node"
+        first, last = min(nodes, default=0), max(nodes, default=0)
+        if len(nodes) > SCANNED_FROM and last - first < 2 * len(nodes):
+            # Most of a range is wanted: one scan instead of a search for each.
+            wanted = set(nodes)
+            found = self._session.stream(
+                f"{sql} BETWEEN ? AND ? ORDER BY node", (number, first, last)
+            )
+            return (row for row in found if row[0] in wanted)
+        return self._session.execute(
+            f"{sql} {IN} ORDER BY node", (number, self._session.among(nodes))
         )
 
     def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
@@ -409,10 +452,7 @@ class EmbeddingTables:
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
         """Return the pools of those nodes that are composed worlds, in no order."""
         columns = "node, children, weight, total, vector"
-        sql = f"SELECT {columns} FROM pools WHERE model = ? AND node {IN} ORDER BY node"
-        return list(
-            map(PoolRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
-        )
+        return list(map(PoolRow._make, self._of("pools", columns, number, nodes)))
 
     def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
         """Write (node, content vector) pairs over what is there."""

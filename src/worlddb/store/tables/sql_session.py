@@ -118,6 +118,17 @@ class SqlSession(ABC):
         self.has_moved = False
         self.node_rows: dict[bytes, int] = {}
 
+    def at(self, time: int) -> None:
+        """Give the commit that a write becomes another time: that of the commit it repeats."""
+        self.time = time
+
+    def insert_texts(self, rows: Iterable[NewText]) -> None:
+        """Index the texts of new nodes; a bulk load keeps them until its end."""
+        if self.deferred is not None:
+            self.deferred.keep(rows)
+        else:
+            self.texts().insert(rows)
+
     # -- what each database does its own way -------------------------------------------------------
 
     @abstractmethod

@@ -5,19 +5,18 @@ Each call of the store's interface is the method of one table; the two classes s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from functools import cached_property
+from operator import attrgetter
 
-from worlddb.model.inputs import commit_time
 from worlddb.store.reader_groups import WholeTables
-from worlddb.store.rows import CommitRow, NewText
 from worlddb.store.tables.derived_tables import (
     EmbeddingTables,
     LookupTable,
     PageCache,
     SetPagesTable,
     SetPagesWriter,
+    TransactionJournal,
 )
 from worlddb.store.tables.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
 from worlddb.store.tables.node_table import NodeTable
@@ -106,9 +105,9 @@ class TableWriter(TableReader):
     def __init__(self, session: SqlSession, cache: PageCache) -> None:
         super().__init__(session)
         self.random_bytes = session.context.random_bytes
-        self.seq = 0
-        self.time = 0
-        self._cache = cache
+        journal = TransactionJournal(session, self._journal, cache)
+        self.begin, self.insert_commit = journal.begin, journal.insert_commit
+        self.insert_texts = session.insert_texts
 
         nodes = self._nodes
         self.lookup = nodes.lookup
@@ -149,38 +148,17 @@ class TableWriter(TableReader):
         self.erase_staged = erasure.erase_staged
         self.erase_derived = erasure.erase_derived
 
-    def begin(self, clock: Callable[[], int]) -> None:
-        """Start a transaction that follows the last commit, at a later time than that."""
-        session = self.session
-        session.forget()
-        head = self.head()  # Nobody else can commit meanwhile.
-        self.seq = session.seq = head.seq + 1
-        self.time = session.time = commit_time(clock(), head.time)
-        self._cache.begin(head)
-
-    def insert_commit(self, row: CommitRow) -> None:
-        """Write the journal's row, the last call of a transaction that changed something."""
-        self._cache.leads_to(row.seq, row.hash)
-        self._journal.insert_commit(row)
+    seq = property(attrgetter("session.seq"))
+    time = property(attrgetter("session.time"), lambda self, time: self.session.at(time))
 
     # -- a bulk load -------------------------------------------------------------------------------
 
-    @property
-    def is_deferred(self) -> bool:
-        """Whether a bulk load has put indexes off."""
-        return self.session.deferred is not None
+    is_deferred = property(attrgetter("session.deferred"))
 
     def defer_indexes(self) -> None:
         """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
-        if not self.is_deferred:
+        if self.session.deferred is None:
             self.session.deferred = self.session.bulk_load(self.head())
-
-    def insert_texts(self, rows: Iterable[NewText]) -> None:
-        """Index the texts of new nodes; a bulk load keeps them until its end."""
-        if self.session.deferred is not None:
-            self.session.deferred.keep(rows)
-        else:
-            self.texts.insert(rows)
 
     def analyse_texts(self, pool: Executor) -> None:
         """Let the words of a bulk load be analysed by another thread, if that saves time."""

@@ -69,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
         everywhere = args.scope or args.everyone
         empty = "nothing found" if found or everywhere else nothing_found(memory, args)
     if args.receipt is not None:
-        _save(args.receipt, found)
+        from worlddb.faces.cli.command_files import save_json
+
+        save_json(args.receipt, found.receipt)
     if wants_json(args):
         print_json(found.to_json())
         return 0
@@ -80,18 +82,6 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         print_hint(empty)
     return 0
-
-
-def _save(target: str, found: Recall) -> None:
-    import json
-
-    from worlddb.faces.cli.command_files import landing, private_opener
-
-    with (
-        landing(target, replace=False) as path,
-        open(path, "w", encoding="utf-8", opener=private_opener) as file,
-    ):
-        file.write(json.dumps(found.receipt, indent=2, ensure_ascii=False) + "\n")
 
 
 def _ask(memory: Memory, args: argparse.Namespace) -> Recall:

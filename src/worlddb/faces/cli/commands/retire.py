@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, scope_ids
+from worlddb.faces.cli.command_files import refuse_target, save_json
 from worlddb.faces.cli.command_options import YES, command, confirmed, flag, option, wants_json
 from worlddb.faces.cli.command_store import open_memories
 from worlddb.faces.cli.exit_codes import FOUND
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from worlddb import Receipt
     from worlddb.memory.memory import Memory
     from worlddb.memory.results import Retired
+    from worlddb.model.address import Id
 
 RETIRE, RETIRE_ALL = call_named("retire"), call_named("retire_all")
 COUNTED_MAX = 1_000  # One page; an exact number beyond that would not change a decision.
@@ -86,6 +88,7 @@ def _question(memory: Memory, scope: dict[str, Any], where: dict[str, Any] | Non
     "erase ID... | --scope SCOPE",
     option("ids", "ID", "a node's id, or the start of it", nargs="*"),
     option("--scope", "SCOPE", "a scope, such as user:ada"),
+    option("--receipt", "PATH", "write a signed receipt of it; see 'worlddb verify'"),
     YES,
 )
 def run_erase(args: argparse.Namespace) -> int:
@@ -101,13 +104,18 @@ def run_erase(args: argparse.Namespace) -> int:
       worlddb erase 3f2a              # asks first
       worlddb erase 3f2a 77b1 --yes   # does not ask
       worlddb erase --scope user:ada  # all that lives in a scope, and its name
+      worlddb erase --scope user:ada --receipt erased.json
     """
     if bool(args.ids) == bool(args.scope):
         raise InvalidInputError("erase: give the IDs of nodes, or --scope")
+    if args.receipt is not None:
+        refuse_target(args.receipt)  # Before anything is erased.
     with open_memories(args) as memory:
         receipt = _erase(memory, args)
     if receipt is None:
         return FOUND
+    if args.receipt is not None:
+        save_json(args.receipt, receipt.envelope)
     if wants_json(args):
         print_json(receipt.to_dict())
     elif receipt.commit is None:
@@ -134,8 +142,19 @@ def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
         if not confirmed(args, f"erase {len(found)} for good, with all inside and derived"):
             return None
         memory.refuse_held(found)
-        return memory.db.erase(found, actor="cli")
+        return _erase_ids(memory, found, is_signed=args.receipt is not None)
     scope = scope_named(args.scope)
     if not confirmed(args, f"erase {scope} for good, with all that lives in it"):
         return None
-    return memory.erase(confirm=True, **scope.ids())
+    return memory.erase(confirm=True, receipt=args.receipt is not None, **scope.ids())
+
+
+def _erase_ids(memory: Memory, ids: list[Id], *, is_signed: bool) -> Receipt:
+    if not is_signed:
+        return memory.db.erase(ids, actor="cli")
+    from worlddb.audit.erasure_receipt import signed_receipt
+    from worlddb.audit.signed_envelope import signing_key
+
+    engine = memory.db.engine
+    signing_key(engine.store)  # Without a key nothing is erased.
+    return signed_receipt(engine.store, memory.db.erase(ids, actor="cli"), engine.clock(), {})

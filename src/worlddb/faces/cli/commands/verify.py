@@ -1,4 +1,4 @@
-"""`worlddb verify`: does a receipt of a recall hold, or a proof that nothing was rewritten?"""
+"""`worlddb verify`: does a receipt hold, or a proof that nothing was rewritten?"""
 
 from __future__ import annotations
 
@@ -22,10 +22,13 @@ from worlddb.faces.cli.terminal import paint, print_json
     option("--last", "HEAD", "the later log head"),
 )
 def run(args: argparse.Namespace) -> int:
-    """Verify a receipt of a recall, or a proof of the history.
+    """Verify a receipt, or a proof of the history.
 
-    Of a receipt ('worlddb recall --receipt'), check the signature. Then ask its question
-    again on the store, as of what was known then, and compare the answer byte for byte.
+    Of a receipt, check the signature, and then whether it is still so. The question of a
+    recall ('worlddb recall --receipt') is asked again on the store, as of what was known
+    then, and the answers are compared byte for byte. What an erasure names ('worlddb
+    erase --receipt') must be erased in the store, by its commit. An export ('worlddb
+    export --to person --receipt') must be as it was signed.
     Of a proof ('worlddb prove --since'), check that the later log begins with the
     earlier one; this needs no store. The exit code is 0 if it holds and 1 if not.
     Without FILE, print the public key of the store, which others need for receipts.
@@ -34,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
       worlddb recall "Where does Anna work?" --receipt answer.json
       worlddb verify answer.json               # on the same store, at any later time
       worlddb verify answer.json --key 3f2a…   # on a copy of the store, without its key
+      worlddb verify erased.json               # nothing of it came back, as by an old backup
       worlddb verify                           # the public key of the store
       worlddb verify now.json --first 77b1…    # nothing was rewritten since that log head
     """
@@ -56,11 +60,23 @@ def run(args: argparse.Namespace) -> int:
     elif found.same is None:
         print(f"{paint('holds', 'green')}: the key has signed this receipt")
     elif found.same:
-        print(f"{paint('holds', 'green')}: signed, and the recall has the same answer again")
+        print(f"{paint('holds', 'green')}: signed, and {_held(data)}")
     else:
         told = ", ".join(found.differences)
-        print(f"{paint('does not hold', 'red')}: signed, but not the same again: {told}")
+        print(f"{paint('does not hold', 'red')}: signed, but not so any more: {told}")
     return OK if holds else FOUND
+
+
+def _held(data: dict[str, Any]) -> str:
+    from worlddb.audit.erasure_receipt import KIND as ERASURE
+    from worlddb.memory.receipt_verification import receipt_in
+    from worlddb.memory.scope_export import KIND as EXPORT
+
+    told = {
+        ERASURE: "what it names is erased in this store",
+        EXPORT: "the export is as it was signed",
+    }
+    return told.get(receipt_in(data)["payloadType"], "the recall has the same answer again")
 
 
 def _verify_history(args: argparse.Namespace, data: dict[str, Any]) -> int:
