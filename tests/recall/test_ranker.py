@@ -296,7 +296,7 @@ def test_similar_words_count_for_the_best_and_the_others_get_the_least_of_them()
     words = Met(np.linspace(1.0, 0.2, count))
     by_text = np.linspace(0.0, 1.0, count)
     found = candidates(count, lanes={"text": by_text}, synonyms=words)
-    weights = Weights(**{**dict.fromkeys(LEFT_OUT, 0.0), "text": 0.001, "synonyms": 2.0})
+    weights = _only("synonyms", 2.0, text=0.001)
     weighed = weigh(found, "anything", NOON, weights)
     assert sorted(words.read_places) == list(range(5, count)), "the best by everything else"
     gained = weighed.parts["synonyms"]
