@@ -4,14 +4,16 @@ python -m bench.serving [--quick] [--workers 0 1 2]
 
 Over HTTP the same is asked of servers with several numbers of workers. The kernel is plain SQLite
 in the same run: a row, an FTS5 row and an fsync for each commit, and the same with 16 rows for each
-fsync. Times are those of the clients; processor time is the process's own. Every acknowledged write
-is read back.
+fsync. Times are those of the clients. Processor time of a request is that of all processes of the
+server, and that of the clients; from both follows what the cores allow at best. Every acknowledged
+write is read back.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import threading
@@ -84,16 +86,21 @@ def program(folder: Path, writers: int, writes: int) -> tuple[float, float, floa
 class Crew:
     """Clients that send requests of a mix to one server for a while."""
 
-    def __init__(self, url: str, clients: int, first: int, mix: dict[str, int]) -> None:
+    def __init__(self, url: str, clients: int, first: int, mix: dict[str, int], pid: int) -> None:
         self.tally = Tally()
+        self._pid = pid
+        self._cpu_ms = 0.0, 0.0
         self.clients = [Client(url, first + n, self.tally, mix) for n in range(clients)]
 
     async def work(self, seconds: float) -> float:
         """Return how long it took; acknowledged writes that are missing count as errors."""
         await asyncio.gather(*(one.connect() for one in self.clients))
-        started = time.perf_counter()
+        started, server, own = time.perf_counter(), server_cpu_s(self._pid), time.process_time()
         await asyncio.gather(*(one.run(started + seconds) for one in self.clients))
         took = time.perf_counter() - started
+        made = max(1, sum(map(len, self.tally.taken.values())))
+        server, own = server_cpu_s(self._pid) - server, time.process_time() - own
+        self._cpu_ms = server / made * 1000, own / made * 1000
         for one in self.clients:
             for lost in await one.lost():
                 self.tally.errors[f"lost: {lost}"] += 1
@@ -105,14 +112,28 @@ class Crew:
         total, writes = sum(map(len, taken.values())), taken["write"] or [0.0]
         p50, p99 = percentile(writes, 0.5), percentile(writes, 0.99)
         fewest = min(len(one.written) for one in self.clients)
+        server, own = self._cpu_ms
+        best = (os.cpu_count() or 1) * 1000 / (server + own)
         return (
             f"    {what:<20} {total / took:,.0f} requests/s, {len(writes) / took:,.0f} writes/s, "
             f"write P50/P99 {p50:,.1f} / {p99:,.1f} ms, fewest writes of a client {fewest}, "
-            f"{sum(self.tally.errors.values())} errors"
+            f"{sum(self.tally.errors.values())} errors\n"
+            f"      processor: server {server:.2f} ms, clients {own:.2f} ms for a request; "
+            f"all cores together allow {best:,.0f} requests/s"
         )
 
 
-async def over_http(url: str, seconds: float) -> int:
+def server_cpu_s(pid: int) -> float:
+    """Return the processor time of a process and its children so far (Linux)."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ticks = 0
+    for one in (str(pid), *children):
+        fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])  # utime and stime.
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+async def over_http(url: str, seconds: float, pid: int) -> int:
     """Print what clients get; return how many errors there were."""
     errors = 0
     first = 0
@@ -121,7 +142,7 @@ async def over_http(url: str, seconds: float) -> int:
         ("32 writers", 32, ONE_CLIENT),
         ("100 mixed clients", 100, MIX),
     ):
-        crew = Crew(url, clients, first, mix)
+        crew = Crew(url, clients, first, mix, pid)
         await crew.clients[0].connect()
         await crew.clients[0].ask("POST", "/v1/recall", {"query": "warm up"})
         print(crew.line(what, await crew.work(seconds)), flush=True)
@@ -166,7 +187,7 @@ def served(folder: Path, workers: int, seconds: float) -> int:
     print(f"  serve --workers {workers}", flush=True)
     process, url = serve(folder / f"served-{workers}.db", "--workers", str(workers))
     try:
-        errors = asyncio.run(over_http(url, seconds))
+        errors = asyncio.run(over_http(url, seconds, process.pid))
     finally:
         process.terminate()
         code = process.wait(60)

@@ -513,8 +513,8 @@ class WorldDB(OpenStore):
         still verifies. Backups and exports that were made before are yours to erase.
 
         Raises:
-            InvalidInputError: no id, the start of several, or the root.
-            NotFoundError: there is no such node.
+            InvalidInputError, NotFoundError: no id, the start of several, or the root; no node.
+            RejectedError: some of it is in a scope under legal hold.
             StorageError, ConflictError: the store cannot be written.
         """
         return erase_texts(self.engine.store, self.engine.search, self.transaction(actor), id)

@@ -154,3 +154,29 @@ def test_who_may_set_what(memory: Memory) -> None:
             memory.set_retention(user_id="ada", **wrong)
     with pytest.raises(worlddb.InvalidInputError):
         memory.set_retention(keep_days=1)
+
+
+def test_a_hold_is_kept_by_the_engine_for_all_that_an_erasure_would_take(memory: Memory) -> None:
+    held = memory.write("Bob signed it.", user_id="bob").id
+    shared = memory.write("Ada and Bob met.", app_id="shop").id
+    source = memory.write("Ada paid Bob.").id
+    with memory.db.transaction() as tx:
+        home = memory.db.get(held).parent
+        tx.write_edge("contains", home or b"", shared)
+        rests = tx.create_node(type="Fact", content="Bob was paid.", parent=home).id
+        tx.write_edge("derived_from", rests, source)
+    memory.set_retention(hold="on", user_id="bob")
+    scope = worlddb.ScopeName("user", "bob").id()
+    for ident in (held, shared, source, scope, [memory.write("x").id, held]):
+        with pytest.raises(worlddb.RejectedError, match="user:bob is under legal hold"):
+            memory.db.erase(ident)
+        with (
+            pytest.raises(worlddb.RejectedError, match="legal hold"),
+            memory.db.transaction() as tx,
+        ):
+            tx.erase([ident] if isinstance(ident, bytes) else ident)
+    memory.set_retention(hold="off", user_id="bob")
+    assert {shared, source, rests} <= {
+        *memory.db.erase(shared).ids,
+        *memory.db.erase(source).ids,
+    }

@@ -162,7 +162,6 @@ def wide_text(db: worlddb.WorldDB, question: str) -> list[int]:
     """Return the rows that the text index of the whole store finds."""
     with db.engine.store.read() as reader:
         wide = db.engine.search.wide()
-        said = weighed_words(question, wide.languages(reader))
         view = View(
             reader,
             moment_of(reader, worlddb.AsOf(), wall_clock()),
@@ -170,6 +169,7 @@ def wide_text(db: worlddb.WorldDB, question: str) -> list[int]:
             members=True,
             include_ended=False,
         )
+        said = weighed_words(question, wide.languages(view))
         return [row for row, _ in wide.text(view, said, 5)]
 
 

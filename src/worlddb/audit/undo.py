@@ -111,6 +111,10 @@ class UndoPlan:
         self.kept.append(Kept(id=ident, reason=reason))
 
 
+Inside = Callable[[set[int]], set[int]]
+"""Returns those of some rows that a caller may see."""
+
+
 def commit_numbers(given: CommitNumbers) -> tuple[int, ...]:
     """Return the numbers of the commits to undo, in order.
 
@@ -188,8 +192,12 @@ def undone_by(reader: Reader, seqs: Iterable[int]) -> dict[int, int]:
     return {seq: by for seq, by in gone.items() if seq in wanted}
 
 
-def plan_undo(reader: Reader, effects: CommitEffects, moment: Moment) -> UndoPlan:
+def plan_undo(
+    reader: Reader, effects: CommitEffects, moment: Moment, inside: Inside = lambda rows: rows
+) -> UndoPlan:
     """Return how commits can be taken back, on one snapshot.
+
+    What is not `inside` the bounds of a caller neither keeps a name nor ends with its source.
 
     Raises:
         ConflictError: one was undone already, or erased something.
@@ -202,7 +210,7 @@ def plan_undo(reader: Reader, effects: CommitEffects, moment: Moment) -> UndoPla
             raise ConflictError(f"commit {seq} erased texts; an erasure cannot be undone")
     plan = UndoPlan(commits=seqs)
     written = {present_form(reader, row) for row in effects.nodes}
-    _plan_retirements(reader, effects, written, moment, plan)
+    _plan_retirements(reader, effects, written, moment, plan, inside)
     _plan_deletions(reader, effects, written, plan)
     _plan_decisions(reader, effects, moment, plan)
     _plan_revivals(reader, effects, plan)
@@ -221,7 +229,12 @@ def _holds(moment: Moment, node: Node) -> bool:
 
 
 def _plan_retirements(
-    reader: Reader, effects: CommitEffects, written: set[int], moment: Moment, plan: UndoPlan
+    reader: Reader,
+    effects: CommitEffects,
+    written: set[int],
+    moment: Moment,
+    plan: UndoPlan,
+    inside: Inside,
 ) -> None:
     """Choose which of the written nodes are retired, and what ends with them."""
     nodes = reader.nodes(written)
@@ -235,11 +248,11 @@ def _plan_retirements(
             gone.discard(row)
             names.discard(row)
             plan.keep(nodes[row].id, "later memories are in it")
-    used = _used_by_others(reader, names, gone | names, effects.edges, moment)
+    used = _used_by_others(reader, names, gone | names, effects.edges, moment, inside)
     for row in sorted(used):
         plan.keep(nodes[row].id, "other memories mention it")
     gone |= names - used
-    gone |= derived_alone(reader, gone, lambda rows: _live(reader, rows, moment))
+    gone |= inside(derived_alone(reader, gone, lambda rows: _live(reader, rows, moment)))
     plan.retires = {
         row: node
         for row, node in sorted(reader.nodes(gone).items())
@@ -262,7 +275,12 @@ def _others_inside(
 
 
 def _used_by_others(
-    reader: Reader, names: set[int], gone: set[int], edges: set[int], moment: Moment
+    reader: Reader,
+    names: set[int],
+    gone: set[int],
+    edges: set[int],
+    moment: Moment,
+    inside: Inside,
 ) -> set[int]:
     """Return the names that live nodes outside of `gone` are linked with, by edges not undone."""
     ends: dict[int, set[int]] = {}
@@ -272,7 +290,7 @@ def _used_by_others(
         for name, other in ((item.source, item.target), (item.target, item.source)):
             if name in names and other not in gone:
                 ends.setdefault(name, set()).add(other)
-    live = _live(reader, set(chain(*ends.values())), moment)
+    live = _live(reader, inside(set(chain(*ends.values()))), moment)
     return {name for name, others in ends.items() if others & live}
 
 
@@ -497,11 +515,11 @@ def undo_commits(
     given: CommitNumbers,
     *,
     dry_run: bool = False,
-    check: Callable[[Reader, CommitEffects], None] = lambda reader, effects: None,
+    check: Callable[[Reader, CommitEffects], Inside] = lambda reader, effects: set,
 ) -> Undone:
     """Take commits back in one transaction; see `WorldDB.undo`.
 
-    `check` may refuse commits that a caller must not touch.
+    `check` may refuse commits that a caller must not touch, and returns what the caller may see.
     """
     seqs = commit_numbers(given)
     if dry_run:
@@ -529,8 +547,8 @@ def _checked_plan(
     reader: Reader,
     seqs: tuple[int, ...],
     clock: Callable[[], int],
-    check: Callable[[Reader, CommitEffects], None],
+    check: Callable[[Reader, CommitEffects], Inside],
 ) -> UndoPlan:
     effects = CommitEffects(reader, seqs)
-    check(reader, effects)
-    return plan_undo(reader, effects, moment_of(reader, NOW, clock()))
+    inside = check(reader, effects)
+    return plan_undo(reader, effects, moment_of(reader, NOW, clock()), inside)

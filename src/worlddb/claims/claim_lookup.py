@@ -61,7 +61,7 @@ from worlddb.model.inputs import to_micros
 from worlddb.model.records import Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow, EdgeRow
-from worlddb.view.visibility import Moment, accepted_class
+from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside
 
 SESSION = "Session"
 
@@ -132,11 +132,16 @@ def standing_claims(
     `home` live in other worlds. `keep` returns the rows that the caller may see.
     """
     found: dict[Id, list[Standing]] = {}
+    classes, world = reader.has_proposals(), reader.node_row(home) or NOWHERE
+
+    def keep_names(rows: set[int]) -> set[int]:
+        return inside(reader, world, rows, moment, members=True)
+
     for subject, relations in wanted.items():
         row = reader.node_row(subject)
         if row is None:
             continue
-        same = accepted_class(reader, [row], moment) if reader.has_proposals() else {row}
+        same = accepted_class(reader, [row], moment, inside=keep_names) if classes else {row}
         found[subject] = _standing(reader, _about(reader, same, relations), home, moment, keep)
     return found
 

@@ -18,6 +18,7 @@ import threading
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import datetime
 from typing import Any
 
@@ -35,10 +36,9 @@ from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
-from worlddb.view.visibility import Moment, interior_up_to, is_answer, is_name_only
+from worlddb.view.visibility import Moment, View, interior_up_to, is_answer, is_name_only
 
-COMMITS_FOLLOWED_MAX = 1_000
-"""After more commits, the composed vectors of all held worlds are read again."""
+COMMITS_FOLLOWED_MAX = 1_000  # after more commits, the vectors of all held worlds are read again
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
 FOREVER = np.iinfo(np.int64).max
 MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
@@ -61,9 +61,20 @@ class Bm25:
         self._postings: dict[str, array[int]] = {}
         self._lengths = array("I")
         self._total = 0
+        self._among: Mask | None = None
 
     def __len__(self) -> int:
         return len(self._lengths)
+
+    def among(self, places: Mask) -> Bm25:
+        """Return the same documents; how common words are is told by those at some places."""
+        found = copy(self)
+        found._among = places
+        found._total = int(np.frombuffer(self._lengths, dtype=np.uint32)[places].sum())
+        return found
+
+    def _size(self) -> int:
+        return len(self) if self._among is None else int(self._among.sum())
 
     def add(self, words: Sequence[str]) -> None:
         """Add the next document."""
@@ -80,11 +91,13 @@ class Bm25:
 
     def count(self, word: str) -> int:
         """Return how many documents have a word."""
+        if self._among is not None:
+            return int(self._among[self.places_of(word)].sum())
         return len(self._postings.get(word, ()))
 
     def rarity(self, word: str) -> float:
         """Return the inverse document frequency of a word; 0 if no document has it."""
-        return inverse_frequency(self.count(word), len(self)) if self.count(word) else 0.0
+        return inverse_frequency(count, self._size()) if (count := self.count(word)) else 0.0
 
     def places_of(self, word: str) -> NDArray[np.intp]:
         """Return the documents that contain a word."""
@@ -102,7 +115,7 @@ class Bm25:
     @property
     def rarity_max(self) -> float:
         """The highest possible rarity."""
-        return inverse_frequency(0, len(self))
+        return inverse_frequency(0, self._size())
 
     def scores(
         self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
@@ -113,7 +126,7 @@ class Bm25:
         if not self._total:
             return scores
         lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = k1 * (1 - b + b * lengths / (self._total / len(self)))
+        norms = k1 * (1 - b + b * lengths / (self._total / self._size()))
         for word, weight in words.items():
             postings = self._postings.get(word)
             if postings is not None:
@@ -198,7 +211,7 @@ class HeldWorld:
         self.years = array("q")
         self.text = Bm25()
         self.said = SaidWords()
-        self.languages: set[str] = set()
+        self.tongues: dict[str, list[int]] = {}
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
@@ -343,7 +356,7 @@ class HeldWorld:
         self.text.add(words(body.name) + words(body.content, language))
         self.said.add(body.content)
         if language is not None:
-            self.languages.add(language)
+            self.tongues.setdefault(language, []).append(place)
         if body.type not in NOT_NAMED:
             opening = opening_key(body)
             names = {body.name, unqualified(body.name), opening} if body.name else {opening}
@@ -369,6 +382,26 @@ class HeldWorld:
             self.ends[place] = min(self.ends[place], int(change.detail["valid_to"]))
         else:
             self.parents[place] = reader.parents([row])[row] or 0
+
+    @property
+    def languages(self) -> set[str]:
+        """The languages beside English that texts here have."""
+        return set(self.tongues)
+
+    def narrowed(
+        self, view: View, rows_within: Iterable[NDArray[np.int64] | None]
+    ) -> tuple[HeldWorld, Mask]:
+        """Return what is inside all groups of a view, and where; the rows of each, if at hand."""
+        rows, within = np.frombuffer(self.rows, dtype=np.int64), np.ones(len(self), dtype=np.bool_)
+        for group, known in zip(view.within, rows_within, strict=True):
+            kept = sorted(view.keep_inside(set(self.rows), group)) if known is None else known
+            within &= np.isin(rows, kept)
+        if not view.within:
+            return self, within
+        found = copy(self)
+        found.text = self.text.among(within)
+        found.tongues = {code: at for code, at in self.tongues.items() if within[at].any()}
+        return found, within
 
     def having(self, tokens: Iterable[str]) -> NDArray[np.int64]:
         """Return the rows of the nodes that have any of some tokens."""

@@ -188,7 +188,7 @@ class Search:
             ProviderError: as `vectors`.
         """
         if elsewhere and self.has_vectors:
-            self.vectors().follow_elsewhere()
+            self.vectors().is_followed = True
         elif self.has_vectors and self._follower is None and not self._store.read_only:
             from worlddb.index.vector_follower import VectorFollower
 

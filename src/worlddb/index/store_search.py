@@ -33,7 +33,7 @@ from worlddb.index.held_world import Bm25, inverse_frequency
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
-from worlddb.language.text_tokens import MARKS, node_words
+from worlddb.language.text_tokens import MARKS, language_of, node_words
 from worlddb.model.inputs import to_micros
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, ModelRow
@@ -216,6 +216,7 @@ class StoreSearch:
         self._counted_at = 0
         self._languages: set[str] = set()
         self._samples: dict[tuple[object, ...], NodeSample | None] = {}
+        self._told: dict[tuple[tuple[int, ...], ...], tuple[int, frozenset[str]]] = {}
         self._last = threading.local()
 
     def forget(self) -> None:
@@ -223,6 +224,7 @@ class StoreSearch:
         self._nearby.forget()
         with self._lock:
             self._samples.clear()
+            self._told.clear()
 
     # -- all nodes ---------------------------------------------------------------------------------
 
@@ -230,26 +232,29 @@ class StoreSearch:
         """Return a sample of the nodes in a view that could be answers; None if there are few.
 
         It tells how usual a score is, so it does not ask for validity: every n-th node up to the
-        last power of two.
+        last power of two; of less than the whole store, the newest nodes there.
         """
         reader, types = view.reader, view.types
-        nodes = reader.head().nodes
-        last = 1 << (nodes.bit_length() - 1)
+        nodes = reader.head().nodes if is_whole(view) else _size_inside(view)
+        last = 1 << (max(nodes, 1).bit_length() - 1)
         worlds = tuple(tuple(group) for group in (view.worlds, *view.within))
         key = worlds, view.members, types, last, vectors is None
         with self._lock:
             if key in self._samples:
                 return self._samples[key]
-        chosen = range(ROOT_ROW + 1, last + 1, max(1, last // SAMPLED_NODES))
+        chosen: Sequence[int] = range(ROOT_ROW + 1, last + 1, max(1, last // SAMPLED_NODES))
+        if not is_whole(view):
+            chosen = _newest_nodes(view)
         text, rows = Bm25(), []
-        for body in reader.bodies(chosen if is_whole(view) else sorted(view.keep_world(chosen))):
+        for body in reader.bodies(chosen):
             if is_answer(body, names=types is not None) and (types is None or body.type in types):
                 rows.append(body.row)
                 text.add(node_words(body.name, body.content))
         found = None
         if len(rows) >= SAMPLE_MIN:
             matrix = None if vectors is None else vectors.load(reader, rows)
-            found = NodeSample(rows, text, matrix, round(nodes * len(rows) / len(chosen)))
+            size = round(max(nodes, len(chosen)) * len(rows) / len(chosen))
+            found = NodeSample(rows, text, matrix, size)
         with self._lock:
             while len(self._samples) >= SAMPLES_KEPT:
                 self._samples.pop(next(iter(self._samples)))
@@ -349,12 +354,31 @@ class StoreSearch:
         )
         return _tied_by_id(reader, found)[:most]
 
-    def languages(self, reader: Reader) -> set[str]:
-        """Return the languages beside English that the text index has stems of."""
+    def languages(self, view: View) -> set[str]:
+        """Return the languages beside English that texts have; inside a view, the newest there."""
+        reader = view.reader
+        if not is_whole(view):
+            return self._languages_inside(view)
         unseen = [mark for mark, code in MARKS.items() if code not in self._languages]
         counts = reader.texts.counts(unseen, 1)
         self._languages |= {MARKS[mark] for mark in unseen if counts[mark]}
         return self._languages
+
+    def _languages_inside(self, view: View) -> set[str]:
+        worlds = tuple(tuple(group) for group in (view.worlds, *view.within))
+        reader, now = view.reader, to_micros(view.moment.now, "now")
+        last = max(reader.placed.latest(view.worlds, reader.head().nodes + 1, now, 1), default=0)
+        with self._lock:
+            known, told = self._told.get(worlds, (0, frozenset[str]()))
+        if last > known:
+            fresh = [row for row in _newest_nodes(view) if row > known]
+            said = {language_of(body.content) for body in reader.bodies(fresh)}
+            told |= {code for code in said if code is not None}
+            with self._lock:
+                while len(self._told) >= SAMPLES_KEPT:
+                    self._told.pop(next(iter(self._told)))
+                self._told[worlds] = last, told
+        return set(told)
 
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
         """Return how many nodes contain each word; the counts may be slightly out of date."""
@@ -428,6 +452,14 @@ def _rarity(total: int, count: int) -> float:
 def is_whole(view: View) -> bool:
     """Return whether a view is the whole store."""
     return tuple(view.worlds) == (ROOT_ROW,) and not view.within
+
+
+def _newest_nodes(view: View) -> list[int]:
+    """Return the newest nodes of a view and the parts of them: never what lies outside of it."""
+    reader, now = view.reader, to_micros(view.moment.now, "now")
+    newest = reader.placed.latest(view.worlds, reader.head().nodes + 1, now, SAMPLED_NODES)
+    rows = {*newest, *reader.children_of(newest)}
+    return sorted(view.keep_world(rows) if view.within else rows)[-SAMPLED_NODES:]
 
 
 def _size_inside(view: View) -> int:

@@ -94,12 +94,7 @@ class Vectors:
         self._turn = threading.Lock()
         self._early: dict[int, bytes] = {}
         self.is_followed = False
-        """Whether a thread embeds in the background; then a recall waits for no embedding."""
-        self._stores_early = True
-
-    def follow_elsewhere(self) -> None:
-        """Leave it to another process to embed in the background, and to store vectors."""
-        self.is_followed, self._stores_early = True, False
+        """Whether somebody embeds in the background; then a recall stores no vector."""
 
     @property
     def model_id(self) -> str:
@@ -194,24 +189,17 @@ class Vectors:
     def snapshot(self) -> Iterator[Reader]:
         """Yield a snapshot whose nodes are all embedded; what is missing is embedded before it.
 
-        If a thread embeds in the background, no more than a few nodes are, and nobody is waited
-        for: the snapshot may have nodes without a vector.
+        If somebody embeds in the background, nothing is embedded here, and nobody is waited for:
+        the snapshot may have nodes without a vector. Of these `load` makes those it is asked for.
 
         Raises:
             ProviderError, ConflictError: as `catch_up`.
         """
         with self._store.read() as reader:
-            if self.is_current(reader):
+            if self.is_followed or self.is_current(reader):
                 yield reader
                 return
-            waiting = reader.head().nodes - self._embedded(reader)
-        if not self.is_followed:
-            self.catch_up()
-        elif self._stores_early and waiting <= EARLY_MAX and self._turn.acquire(timeout=PATIENCE_S):
-            try:
-                self._follow(lambda done, total: None, patience_s=0.0)
-            finally:
-                self._turn.release()
+        self.catch_up()
         with self._store.read() as reader:
             yield reader
 
@@ -239,7 +227,7 @@ class Vectors:
         with self._turn:
             self._follow(on_progress)
 
-    def _follow(self, on_progress: Progress, patience_s: float = PATIENCE_S) -> None:
+    def _follow(self, on_progress: Progress) -> None:
         """Catch up with the last commit at the start; later commits are for the next call.
 
         A thread that waited for its turn usually finds nothing left to do.
@@ -258,7 +246,7 @@ class Vectors:
             vectors = checked(self._embedder, texts, "document")
             made = {row: stored(vector) for row, vector in zip(rows, vectors, strict=True)}
             tokens = dict(zip(rows, self._embed_tokens(texts), strict=False))
-            if not self._save(made, tokens, patience_s):
+            if not self._save(made, tokens):
                 if not made:
                     return
                 self._unsaved.update(made)
@@ -346,10 +334,10 @@ class Vectors:
             )
         return next((row for row in models if row.id == self.model_id), None)
 
-    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes], patience_s: float) -> bool:
+    def _save(self, made: dict[int, bytes], tokens: dict[int, bytes]) -> bool:
         """Store new vectors; return whether that was possible."""
         try:
-            self._keep(made, tokens, patience_s)
+            self._keep(made, tokens, PATIENCE_S)
         except (StorageError, ConflictError, InvalidInputError):
             # Read-only, locked, inside the caller's own transaction, or another model's by now.
             return False
@@ -555,32 +543,34 @@ class SaidWords:
         return self._matrix[numbers]
 
 
-def said_words(bodies: Iterable[BodyRow]) -> SaidWords:
-    """Return the words of the contents of some nodes."""
+def said_words(texts: Iterable[str]) -> SaidWords:
+    """Return the words of some texts."""
     said = SaidWords()
-    for body in bodies:
-        said.add(body.content)
+    for text in texts:
+        said.add(text)
     return said
 
 
 class SimilarWords:
-    """Scores candidates by the words most like those of the question, which have weights."""
+    """Scores candidates by the words most like those of the question, which have weights.
+
+    `said` tells the words of the candidates at some positions, and their numbers among the texts.
+    """
 
     def __init__(
         self,
-        said: SaidWords,
-        places: NDArray[np.intp],
         asked: Mapping[str, float],
         embed: Callable[[Sequence[str]], NDArray[np.float32]],
+        said: Callable[[Sequence[int]], tuple[SaidWords, Sequence[int]]],
     ) -> None:
-        self._said = said
-        self._places = places
         self._asked = asked
         self._embed = embed
+        self._said = said
 
     def read(self, places: Sequence[int]) -> NDArray[np.float64]:
         """Return how well the candidates at some positions meet the question, 0 to 1."""
-        return self._said.met(self._places[places].tolist(), self._asked, self._embed)
+        said, numbers = self._said(places)
+        return said.met(numbers, self._asked, self._embed)
 
 
 class TokenReader:

@@ -92,7 +92,8 @@ class Reclusterer:
             near: Counter[int] = Counter()
             for ids in unless(is_over, groups):
                 near.update(around.of({_row(reader, ident) for ident in ids}))
-            often = [row for row, times in near.items() if times >= turn]
+            own = resolver.view.keep_world(near)  # An edge may lead to a name of others.
+            often = [row for row, times in near.items() if times >= turn and row in own]
             return _new_guesses(resolver, unless(is_over, often))
 
 

@@ -233,20 +233,23 @@ def may_be_rival(old: Statement, new: Statement) -> bool:
 def is_rival(old: Statement, new: Statement) -> bool:
     """Return whether two statements are one frame with two values, of which one can be so."""
     one, other = old.words, new.words
-    if one == other:
+    if one == other or not new.is_so:
         return False
     prefix = _common(one, other)
     suffix = _common(one[prefix:][::-1], other[prefix:][::-1])
+    if max(len(one), len(other)) - prefix - suffix > VALUE_WORDS_MAX:
+        return False
     # Of two names, the whole names are the values: Charles Dickens, Charles Darwin.
-    while prefix and one[prefix - 1] in old.named & new.named:
+    both = old.named & new.named
+    while prefix and one[prefix - 1] in both:
         prefix -= 1
-    while suffix and one[len(one) - suffix] in old.named & new.named:
+    while suffix and one[len(one) - suffix] in both:
         suffix -= 1
     values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
     sizes = [len(value) for value in values]
     if prefix + suffix < REST_WORDS_MIN or min(sizes) == 0 or max(sizes) > VALUE_WORDS_MAX:
         return False
-    if not new.is_so or any(word in COPULAS for value in values for word in value):
+    if any(word in COPULAS for value in values for word in value):
         return False
     before, after = one[:prefix], one[len(one) - suffix :]
     if any(_SPACELESS.search(word) for word in before):

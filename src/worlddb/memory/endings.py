@@ -13,6 +13,7 @@ from worlddb.audit.signed_envelope import signing_key
 from worlddb.audit.undo import derived_alone
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.memory.results import Retired
+from worlddb.memory.scope_sight import inside_scopes
 from worlddb.memory.scope_view import (
     CallerScopes,
     filtered_view,
@@ -26,7 +27,7 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import ScopeName, groups_of
-from worlddb.view.visibility import View
+from worlddb.view.visibility import NOWHERE, View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
@@ -123,7 +124,6 @@ class MemoryEnder:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
                 found = find_memory(view, id)[1].id
-            self._refuse_held([found])
             return self._erased([found])
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
@@ -131,21 +131,15 @@ class MemoryEnder:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
             raise NotFoundError(f"there is no scope {named}; list them to see them")
-        self._refuse_held(worlds)
         receipt = self._erased(worlds)
         forget_reads(self.db.engine.store, lambda entry: str(named) in entry.scopes)
         return receipt
-
-    def _refuse_held(self, ids: Sequence[Id]) -> None:
-        from worlddb.memory.retention_policy import RetentionKeeper
-
-        RetentionKeeper(db=self.db, scopes=self.scopes, actor=self.actor).refuse_held(ids)
 
     def _erased(self, ids: Sequence[Id]) -> Receipt:
         engine = self.db.engine
         receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
         commit, root = self.scopes.own_commit(receipt.commit)
-        return replace(receipt, commit=commit, root_state=root)
+        return replace(receipt, ids=self._told(receipt.ids), commit=commit, root_state=root)
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; a bound caller may name only its own."""
@@ -155,7 +149,19 @@ class MemoryEnder:
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:
         commit, root = self.scopes.own_commit(tx.commit)
-        return Retired(ids=tuple(ends), scopes=scopes, commit=commit, root_state=root)
+        return Retired(ids=self._told(ends), scopes=scopes, commit=commit, root_state=root)
+
+    def _told(self, ids: Sequence[Id]) -> tuple[Id, ...]:
+        """Return those of some nodes that ended which are inside the bounds of the caller.
+
+        What others have derived from a memory ends with it, and is not told.
+        """
+        if not self.scopes.bounds:
+            return tuple(ids)
+        with self.scopes.viewing(self.scopes.bounds, ended=True) as view:
+            rows = {ident: view.reader.node_row(ident) or NOWHERE for ident in ids}
+            seen = inside_scopes(view, set(rows.values()))
+        return tuple(ident for ident in ids if rows[ident] in seen)
 
 
 def check_confirmed(confirm: str | bool | None, scopes: Sequence[ScopeName], what: str) -> None:

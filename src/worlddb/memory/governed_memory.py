@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.errors import RejectedError
 from worlddb.memory.scope_view import CallerScopes
 from worlddb.memory.scoped_files import ScopedFiles
-from worlddb.model.address import Id
 from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
 
@@ -164,14 +163,6 @@ class GovernedMemory(ScopedFiles):
             StorageError, ConflictError: the store cannot be written.
         """
         return self._retention().apply(dry_run, scope)
-
-    def refuse_held(self, ids: Sequence[Id]) -> None:
-        """Refuse nodes of a scope under legal hold, before `db.erase` erases them.
-
-        Raises:
-            RejectedError: one of them is in such a scope.
-        """
-        self._retention().refuse_held(ids)
 
     def _retention(self) -> RetentionKeeper:
         from worlddb.memory.retention_policy import RetentionKeeper

@@ -241,12 +241,42 @@ class MemoryReader:
             raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
         with self.scopes.viewing(self.scopes.bounds, ended=include_retired) as view:
             is_own = self._own_scopes(view)
-            after = self._scope_place(view, cursor, is_own)
+            if self.scopes.bounds:
+                return self._bound_scopes(view, kind, limit, cursor, is_own)
+            after = 0 if cursor is None else _row_of(view.reader, cursor)
             rows = self._scope_rows(view, kind, after, limit + 1, is_own)
             nodes = view.reader.nodes(rows)
             found = tuple(_scope(nodes[row], view.moment) for row in rows[:limit])
         more = len(rows) > limit
         return ScopePage(scopes=found, next_cursor=str(found[-1].id) if more else None)
+
+    def _bound_scopes(
+        self, view: View, kind: ScopeKind | None, limit: int, cursor: str | None, is_own: IsOwn
+    ) -> ScopePage:
+        """Return a page of the scopes of a bound caller, as old as its own memories there.
+
+        Since when there are such scopes, and in which order they came, may be the doing of others.
+        """
+        reader = view.reader
+        nodes = reader.nodes(self._scope_rows(view, kind, 0, reader.head().nodes, is_own))
+        # Inside bounds of two kinds no scope is the caller's as a whole.
+        own = set(map(str, self.scopes.bounds[0])) if len(self.scopes.bounds) == 1 else set()
+        scopes: list[Scope] = []
+        for row, node in nodes.items():
+            found = _scope(node, view.moment)
+            if node.name in own:
+                scopes.append(found)
+            elif first := page(self._in_both(view, row), None, reader.head().nodes)[-1:]:
+                since = reader.nodes(first)[first[0]].known_from
+                scopes.append(replace(found, known_from=since))
+        scopes.sort(key=lambda one: (one.known_from, one.name not in own, one.name))
+        places = {str(one.id): at for at, one in enumerate(scopes, 1)}
+        if cursor is not None and cursor not in places:
+            raise _no_cursor(cursor)
+        start = places.get(cursor or "", 0)
+        shown = tuple(scopes[start : start + limit])
+        more = len(scopes) > start + limit
+        return ScopePage(scopes=shown, next_cursor=str(shown[-1].id) if more else None)
 
     def warm(self) -> None:
         """Load what the first recall would wait for; see `Memory.warm`."""
@@ -296,15 +326,7 @@ class MemoryReader:
                 return True
             if row not in held or not self.scopes.may_name(scope_named(node.name)):
                 return False
-            both = View(
-                reader,
-                view.moment,
-                worlds=view.worlds,
-                within=[*view.within, [row]],
-                members=view.members,
-                include_ended=view.include_ended,
-            )
-            return bool(page(both, None, 1))
+            return bool(page(self._in_both(view, row), None, 1))
 
         return is_own
 
@@ -320,18 +342,16 @@ class MemoryReader:
             raise _no_cursor(cursor)
         return row
 
-    def _scope_place(self, view: View, cursor: str | None, is_own: IsOwn) -> int:
-        """Return the row of the last scope of a page; 0 before the first.
-
-        Raises:
-            InvalidInputError: no page here ends with it.
-        """
-        if cursor is None:
-            return 0
-        row = _row_of(view.reader, cursor)
-        if self.scopes.bounds and not is_own(row, view.reader.nodes([row])[row]):
-            raise _no_cursor(cursor)
-        return row
+    def _in_both(self, view: View, row: int) -> View:
+        """Return what is inside a view and inside a further scope."""
+        return View(
+            view.reader,
+            view.moment,
+            worlds=view.worlds,
+            within=[*view.within, [row]],
+            members=view.members,
+            include_ended=view.include_ended,
+        )
 
     def _ids(self, reader: Reader, group: Sequence[ScopeName], moment: Moment) -> Ids:
         """Return the worlds of some scopes."""

@@ -8,7 +8,7 @@ scope, also as a member: nothing of it is erased, by a policy or by a call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.read_audit import forget_reads
-from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
+from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.endings import ALL, ends_with
 from worlddb.memory.memory_marks import PINNED
 from worlddb.memory.scope_view import (
@@ -24,7 +24,6 @@ from worlddb.memory.scope_view import (
     generations,
     inside_memories,
     page,
-    scopes_of,
     view_of,
 )
 from worlddb.model.address import Id
@@ -34,8 +33,9 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
+from worlddb.write.legal_hold import RETENTION, held_scopes
+from worlddb.write.node_rows import erased_with
 
-RETENTION = "retention"  # The key of the policy in the metadata of a scope.
 ACTOR = "retention"
 DAYS_MAX = 36_500  # A century; whoever means more means for ever.
 SCOPES_PER_READ = 1_000  # Bounds the memory of one read.
@@ -140,9 +140,8 @@ class RetentionKeeper:
         """Retire or erase what is due; see `Memory.apply_retention`."""
         only = {name for group in groups_of(scope) for name in group}
         with self._now() as view:
-            held = _held(view.reader, view.moment)
             due = [
-                self._due(view, policy, held)
+                self._due(view, policy)
                 for policy in _policies(view.reader, view.moment)
                 if policy.keep_days is not None and (not only or policy.scope in only)
             ]
@@ -167,28 +166,7 @@ class RetentionKeeper:
             dry_run=False, due=tuple(due), retired=tuple(retired), erasure=erasure
         )
 
-    def refuse_held(self, ids: Iterable[bytes]) -> None:
-        """Refuse to erase nodes that are in a scope under hold, or have such memories inside.
-
-        Raises:
-            RejectedError: there is one.
-        """
-        with self._now() as view:
-            reader, held = view.reader, _held(view.reader, view.moment)
-            if not held:
-                return
-            rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]
-            inside = sorted(inside_memories(reader, rows))
-            named = {body.row: body.name for body in reader.bodies(inside) if body.type == SCOPE}
-            for row, scopes in scopes_of(reader, inside, view.moment).items():
-                for name in (*map(str, scopes), named.get(row, "")):
-                    if name in held:
-                        raise RejectedError(
-                            f"{name} is under legal hold, so nothing of it is erased; an "
-                            "administrator lifts it by set_retention(hold='off')"
-                        )
-
-    def _due(self, view: View, policy: RetentionPolicy, held: set[str]) -> DueMemories:
+    def _due(self, view: View, policy: RetentionPolicy) -> DueMemories:
         reader, moment = view.reader, view.moment
         erases = policy.then == "erase"
         inside = view_of(reader, ((policy.scope,),), moment, erases)
@@ -198,11 +176,10 @@ class RetentionKeeper:
         nodes = reader.nodes(rows)
         old = [row for row in rows if _last_change(reader, row) < before]
         pinned = {row for row in old if nodes[row].metadata.get(PINNED) is True}
-        kept = {
-            row
-            for row, scopes in scopes_of(reader, old, moment).items()
-            if held.intersection(map(str, scopes))
-        }
+        kept: set[int] = set()
+        if held_scopes(reader, erased_with(reader, old), moment.now):
+            held = (held_scopes(reader, erased_with(reader, [row]), moment.now) for row in old)
+            kept = {row for row, names in zip(old, held, strict=True) if names}
         due = [nodes[row].id for row in sorted(set(old) - pinned - kept)]
         return DueMemories(
             scope=policy.scope,
@@ -238,10 +215,6 @@ def _policies(reader: Reader, moment: Moment) -> Iterator[RetentionPolicy]:
             if RETENTION in node.metadata and moment.holds(node):
                 with suppress(InvalidInputError):  # Somebody's own scope, named as they like.
                     yield _policy(scope_named(node.name), node.metadata)
-
-
-def _held(reader: Reader, moment: Moment) -> set[str]:
-    return {str(one.scope) for one in _policies(reader, moment) if one.hold}
 
 
 def _policy(scope: ScopeName, metadata: Mapping[str, Any]) -> RetentionPolicy:

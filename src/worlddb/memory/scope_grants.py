@@ -298,15 +298,16 @@ class GrantKeeper:
         now = from_micros(self._now(reader))
         nodes = reader.nodes(rows)
         edges = reader.edges_at(rows, "out", ("refers_to",))
-        worlds = reader.nodes({item.target for item in edges})
         for item in edges:
             node, right = nodes[item.source], item.edge.metadata.get(RIGHT)
-            scope = _parent_scope(reader, node)
-            if node.type != GRANT or right not in TEXTS or scope is None:
+            if node.type != GRANT or right not in TEXTS:
                 continue
+            scope, to = _parent_scope(reader, node), _scope_name(reader, [item.target])
+            if scope is None or to is None:
+                continue  # One of them was erased.
             yield Grant(
                 id=node.id,
-                to=scope_named(worlds[item.target].name),
+                to=to,
                 right=right,
                 scope=scope,
                 since=node.valid_from,

@@ -16,8 +16,11 @@ from worlddb.view.visibility import View
 
 
 def inside_scopes(view: View, rows: set[int]) -> set[int]:
-    """Return those rows that are inside scopes, or are one of these scopes."""
-    own = {row for group in (view.worlds, *view.within) for row in group}
+    """Return those rows that are inside scopes, or are one of these scopes.
+
+    Of scopes of several kinds none is the caller's as a whole: each may be the doing of others.
+    """
+    own = set() if view.within else set(view.worlds)
     return view.keep_world(rows) | (rows & own)
 
 

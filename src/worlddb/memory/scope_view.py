@@ -25,6 +25,7 @@ from worlddb.model.records import (
     SCOPES_CACHED,
     WHOLES,
     AsOf,
+    Change,
     Commit,
     Groups,
     Node,
@@ -163,8 +164,22 @@ class CallerScopes:
                 number, world = reader.state_count(rows[0]), reader.world(rows[0])
                 state = Id(world.id if world.state is None else world.state)
         if commit is not None:
-            commit = replace(commit, seq=number, root_state=state, hash=state, previous=Id(EMPTY))
+            commit = replace(
+                commit,
+                seq=number,
+                root_state=state,
+                hash=state,
+                previous=Id(EMPTY),
+                changes=commit.changes and self._own_changes(commit),
+            )
         return commit, state
+
+    def _own_changes(self, commit: Commit) -> tuple[Change, ...]:
+        """Return what a commit changed inside the bounds."""
+        from worlddb.memory.scope_sight import sees_change
+
+        with self.viewing(self.bounds, ended=True) as view:
+            return tuple(change for change in commit.changes if sees_change(view, change))
 
     def reach(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a memory named by its id has to be inside of.
@@ -337,7 +352,7 @@ def _find(
     view: View, given: bytes | str, is_wanted: Callable[[BodyRow], bool], what: str
 ) -> tuple[int, Node]:
     reader = view.reader
-    rows = [row for ident in _candidates(reader, given) if (row := reader.node_row(ident))]
+    rows = [row for ident in like(reader, given, "nodes") if (row := reader.node_row(ident))]
     seen = view.keep(rows)
     found = [body for body in reader.bodies(sorted(seen), view.moment.known) if is_wanted(body)]
     shown = given.hex() if isinstance(given, bytes) else given
@@ -350,7 +365,12 @@ def _find(
     return row, reader.nodes([row], view.moment.known)[row]
 
 
-def _candidates(reader: Reader, given: bytes | str) -> list[Id]:
+def like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
+    """Return the ids of nodes or edges (`table`) that an id, or the start of one, may mean.
+
+    Raises:
+        InvalidInputError: it is no id, or too short.
+    """
     if isinstance(given, bytes):
         return [given if isinstance(given, Id) else Id(given)]
     if not isinstance(given, str):
@@ -358,7 +378,7 @@ def _candidates(reader: Reader, given: bytes | str) -> list[Id]:
     prefix = parse_prefix(given)
     if len(prefix) == 2 * ID_BYTES:
         return [Id(prefix)]
-    return reader.ids_like("nodes", prefix, LIKE_MAX)
+    return reader.ids_like(table, prefix, LIKE_MAX)
 
 
 def filtered_view(engine: Engine, view: View, where: Mapping[str, Any] | None) -> View:

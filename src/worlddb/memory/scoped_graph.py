@@ -6,8 +6,9 @@ by its id finds it anywhere inside the bounds, as `read` does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
@@ -38,7 +39,7 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory
+from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.origin import Origin
@@ -176,11 +177,19 @@ class ScopedGraph(GovernedMemory):
 
     def _edge(self, view: View, given: bytes | str) -> EdgeRow:
         """Return an edge whose ends can be seen."""
-        item = view.reader.edges([lookup.find(view.reader, given, "edges")])[0]
-        ends = {item.source, item.target}
-        if view.worlds != [ROOT_ROW] and inside_scopes(view, ends) != ends:
-            raise NotFoundError(f"no edge here has the id {item.edge.id}")
-        return item
+        reader = view.reader
+        if view.worlds == [ROOT_ROW]:
+            return reader.edges([lookup.find(reader, given, "edges")])[0]
+        rows = (reader.edge_row(ident) for ident in like(reader, given, "edges"))
+        items = reader.edges(row for row in rows if row is not None)
+        ends = inside_scopes(view, {end for item in items for end in (item.source, item.target)})
+        found = [item for item in items if {item.source, item.target} <= ends]
+        shown = given.hex() if isinstance(given, bytes) else given
+        if len(found) > 1:
+            raise InvalidInputError(f"{shown!r} is the start of several ids; give more")
+        if not found:
+            raise NotFoundError(f"no edge here has the id {shown:.64}")
+        return found[0]
 
     # -- identity ----------------------------------------------------------------------------------
 
@@ -271,11 +280,10 @@ class ScopedGraph(GovernedMemory):
         """
         with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
             row, _ = find_inside(view, id)
-            found = lookup.export_identity(view.reader, row, view.moment)
-            rows = {node.id: view.reader.node_row(node.id) or 0 for node in found.nodes}
-            seen = inside_scopes(view, set(rows.values()))
-            nodes = tuple(node for node in found.nodes if rows[node.id] in seen)
-            ids = {node.id for node in nodes}
+            # What is outside neither counts nor leads on.
+            keep = partial(inside_scopes, view) if view.worlds != [ROOT_ROW] else None
+            found = lookup.export_identity(view.reader, row, view.moment, keep)
+        nodes, ids = found.nodes, {node.id for node in found.nodes}
         nodes = tuple(_without_strangers(self._scopes, nodes))
         names = [name for node in nodes for name in (node.name, *node.aliases) if name]
         sources = [source for node in nodes for source in node.provenance]
@@ -325,9 +333,11 @@ class ScopedGraph(GovernedMemory):
         """
         reach = self._scopes.reach(scope)
 
-        def check(reader: Reader, effects: CommitEffects) -> None:
-            if reach and not owns(self._view(reader, reach), effects):
+        def check(reader: Reader, effects: CommitEffects) -> Callable[[set[int]], set[int]]:
+            view = self._view(reader, reach)
+            if reach and not owns(view, effects):
                 raise not_yours()
+            return partial(inside_scopes, view) if self._scopes.bounds else set
 
         engine = self.db.engine
         transaction = self.db.transaction(self._actor, origin=self._origin)

@@ -35,6 +35,7 @@ from worlddb.view.visibility import (
     includes_ended,
     inside,
     interior,
+    interior_up_to,
     moment_of,
     open_conflicts,
     rewrite,
@@ -126,6 +127,12 @@ class Execution:
         self.world = ROOT_ROW if self.query.world is None else self._row(self.query.world)
         self.has_classes = self.query.follows_classes and self.reader.has_proposals()
 
+    def groups(self) -> list[list[int]]:
+        """Return the worlds that the query looks into: inside one of each group."""
+        if self.bounds and self.query.world is None:
+            return self.bounds
+        return [[self.world], *self.bounds]
+
     def answer(self) -> Subgraph:
         """Make the start set, run the steps, and return what they end at."""
         head = start_length(self.query)
@@ -152,7 +159,8 @@ class Execution:
             return self._inside(rows) if op.kind == "in_world" else rows
         if op.kind in FILTERS:
             nodes = self._read(rows)
-            return filtered(self.reader, self.query, self.moment, [self.world], nodes, op)
+            worlds = self.groups()[0]
+            return filtered(self.reader, self.query, self.moment, worlds, nodes, op)
         if op.kind == "limit":
             return set(self._ordered(rows)[: op.count])
         if op.kind == "prefer_summaries":
@@ -199,9 +207,9 @@ class Execution:
             self.rank = {row: number for number, row in enumerate(found.rows)}
             rows = self._within(set(found.rows))
         else:
-            members = query.widens_to_members
-            rows = self._within(interior(self.reader, self.world, self.moment, members))
-            rows = set(self._read(rows))
+            members, worlds = query.widens_to_members, self.groups()[0]
+            rows = interior_up_to(self.reader, worlds, self.moment, members, None) or set()
+            rows = set(self._read(self._within(rows)))
         for op in head:
             if op.kind == "in_world" and op.id is not None and op.id != query.world:
                 world = self._row(op.id)
@@ -235,10 +243,12 @@ class Execution:
 
     def _found(self) -> StartSet:
         """Return what can be seen and matches the text, or is nearest the vector, best first."""
+        worlds, *within = self.groups()
         view = View(
             self.reader,
             self.moment,
-            worlds=[self.world],
+            worlds=worlds,
+            within=within,
             members=self.query.widens_to_members,
             include_ended=includes_ended(self.query, self.moment),
         )
@@ -293,7 +303,9 @@ class Execution:
         """Return rows with everything accepted as the same that can be seen from here."""
         if not self.has_classes or not rows:
             return rows
-        return rows | self._inside(accepted_class(self.reader, rows, self.moment))
+        # What is outside the bounds of a caller neither counts nor leads on.
+        inside = self._within if self.bounds else None
+        return rows | self._inside(accepted_class(self.reader, rows, self.moment, inside=inside))
 
     # -- walking -----------------------------------------------------------------------------------
 

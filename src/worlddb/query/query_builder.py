@@ -50,7 +50,10 @@ SWITCHES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Plain):
-    """Where a query starts, through which index, its steps, and what the ontology adds."""
+    """Where a query starts, through which index, its steps, and what the ontology adds.
+
+    `scoped`: it sees nothing outside the scopes of its caller.
+    """
 
     start: str
     index: str
@@ -61,9 +64,11 @@ class Plan(Plain):
     rules: tuple[str, ...]
     limit: int | None
     cut: str | None = None
+    scoped: bool = False
 
     def __str__(self) -> str:
-        place = "the whole store" if self.world is None else f"world {self.world.short}"
+        place = "your scopes" if self.scoped else "the whole store"
+        place = place if self.world is None else f"world {self.world.short}"
         lines = [f"start: {self.start}, by {self.index}, inside {place}"]
         if self.cut is not None:
             lines.append(f"cut:   {self.cut}")
@@ -105,6 +110,7 @@ def plan(execution: Execution) -> Plan:
         rules=tuple(rules),
         limit=limit,
         cut=CUT if is_wide and not is_whole else None,
+        scoped=bool(execution.bounds),
     )
 
 
@@ -118,8 +124,8 @@ def _start(execution: Execution) -> tuple[str, str, bool]:
         return f"{len(query.seeds)} seeds", "id", False
     if query.text is None and query.vector is None:
         return "everything that can be seen", "containment", False
-    world, members = execution.world, query.widens_to_members
-    with search.interior(reader, [world], execution.moment, members) as held:
+    worlds, members = execution.groups()[0], query.widens_to_members
+    with search.interior(reader, worlds, execution.moment, members) as held:
         is_wide = held is None
     if query.text is not None:
         name = f"the words {query.text!r}"

@@ -61,7 +61,7 @@ def find_rows(
         if interior is None:
             if most is None and text is not None and match == "any":
                 wide = search.wide()
-                every = wide.every(view, asked(text, wide.languages(reader)), WIDE_MAX)
+                every = wide.every(view, asked(text, wide.languages(view)), WIDE_MAX)
                 if every is not None:
                     return StartSet([row for row, _ in every])
             wanted = min(WIDE_MAX if most is None else most, nodes)
@@ -70,7 +70,8 @@ def find_rows(
             if most is None and (by_any or len(found) >= wanted) and len(found) < nodes - 1:
                 return StartSet([row for row, _ in found], _cut(text, len(found)))
             return StartSet([row for row, _ in found])
-        seen = interior.seen(view.moment, ended=view.include_ended, types=view.types)
+        interior, within = interior.narrowed(view, [None] * len(view.within))
+        seen = interior.seen(view.moment, ended=view.include_ended, types=view.types) & within
         if text is not None:
             scores = text_scores(interior, text)
             if match != "any":
@@ -131,11 +132,11 @@ def _wide(
         return wide.nearest(reader, search.vectors(), wanted, keep, most)
     if match != "any":
         found = wide.strict(view, words(text), match == "phrase", most)
-        for code in sorted(wide.languages(reader)):
+        for code in sorted(wide.languages(view)):
             found += wide.strict(view, words(text, code), match == "phrase", most)
         best = dict(sorted(found, key=lambda item: item[1]))  # of two scores the better one
         return [(row, best[row]) for row in dict.fromkeys(row for row, _ in found)][:most]
-    return wide.text(view, weighed_words(text, wide.languages(reader)), most)
+    return wide.text(view, weighed_words(text, wide.languages(view)), most)
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:

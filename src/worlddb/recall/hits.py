@@ -465,7 +465,7 @@ def _standing(
     classes = reader.has_proposals()
     stands: dict[int, list[_Stated]] = {}
     for subject, wanted in relations.items():
-        same = accepted_class(reader, [subject], moment) if classes else {subject}
+        same = accepted_class(reader, [subject], moment, inside=keep) if classes else {subject}
         statements = stated(reader, same, wanted, moment)
         seen = _seen(reader, {item.source for item, _ in statements}, moment, keep)
         stands[subject] = [

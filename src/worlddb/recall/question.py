@@ -547,7 +547,7 @@ def stored_question(search: Search, view: View, text: str, vector: Vector | None
     if vector is None or not is_whole(view):
         return vector
     wide = search.wide()
-    languages = wide.languages(view.reader)
+    languages = wide.languages(view)
     forms = [words(text), *(words(text, code) for code in languages)]
     rarity = wide.rarity_of(view, sorted({word for form in forms for word in form}))
     return _weighed(search, text, vector, languages, rarity.__getitem__, rarity[""])
@@ -557,7 +557,7 @@ def words_asked(search: Search, view: View, interior: HeldWorld | None, text: st
     """Return the words of a question with their rarity in what is searched."""
     if interior is None:
         wide = search.wide()
-        languages = sorted(wide.languages(view.reader))
+        languages = sorted(wide.languages(view))
         return asked_words(text, languages, partial(wide.rarity_of, view))
     held = interior.text
     return asked_words(

@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -219,22 +219,27 @@ class Recaller:
     def answer(self, vector: Vector | None) -> Recall:
         """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
         rows_within = self._narrow()
-        view, text, names = self.view, self.question.text, self.question.names
+        view, text = self.view, self.question.text
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
-            said = words_asked(self.search, self.view, interior, text or " ".join(names))
             if interior is None:
                 vector = stored_question(self.search, self.view, text, vector)
-                rows, ids, found = self._wide_candidates(vector, said)
+                rows, ids, found = self._wide_candidates(vector)
             else:
+                if vector is not None and view.within:
+                    interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
+                interior, within = interior.narrowed(view, rows_within)
                 vector = held_question(self.search, interior, text, vector)
-                rows, ids, found = self._candidates(interior, vector, rows_within, said)
+                rows, ids, found = self._candidates(interior, vector, within)
             if not rows or not found.lanes:
                 return self._answered(None)
+            said = words_asked(self.search, view, interior, text or " ".join(self.question.names))
             if self.question.is_names:
                 return self._answered(names_ranking(rows, found), said)
             weighing = self.question.settings.weighing
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             weighed = None
+            if vector is not None:
+                found = replace(found, synonyms=self._synonyms(said, interior, rows))
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
@@ -276,6 +281,22 @@ class Recaller:
         place = {rows[at]: at for at in places}
         bodies = self.reader.bodies(sorted(place), self.moment.known)
         return {place[body.row]: body.content for body in bodies}
+
+    def _synonyms(
+        self, asked: AskedWords, interior: HeldWorld | None, rows: Sequence[int]
+    ) -> SimilarWords | None:
+        """Return the comparison of single words, if the embedder has nothing better."""
+        embed = self.search.vectors().word_vectors(self.question.text)
+        if embed is None or self.tokens is not None:
+            return None
+
+        def said(places: Sequence[int]) -> tuple[SaidWords, Sequence[int]]:
+            if interior is not None:
+                return interior.said, [interior.place[rows[at]] for at in places]
+            texts = self._texts(rows, places)
+            return said_words(texts.get(at, "") for at in places), range(len(places))
+
+        return SimilarWords(asked.weights, embed, said)
 
     def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
         """Return the first of a ranking as hits that explain themselves."""
@@ -375,25 +396,8 @@ class Recaller:
             return None
         return TokenReader(self.tokens, self.reader, self.search.vectors(), rows)
 
-    def _synonyms(
-        self,
-        vector: Vector | None,
-        asked: AskedWords,
-        said: Callable[[], SaidWords],
-        places: NDArray[np.intp],
-    ) -> SimilarWords | None:
-        """Return the comparison of single words, if the embedder has nothing better."""
-        embed = None
-        if self.tokens is None and vector is not None:
-            embed = self.search.vectors().word_vectors(self.question.text)
-        return None if embed is None else SimilarWords(said(), places, asked.weights, embed)
-
     def _candidates(
-        self,
-        interior: HeldWorld,
-        vector: Vector | None,
-        rows_within: Sequence[NDArray[np.int64] | None],
-        asked: AskedWords,
+        self, interior: HeldWorld, vector: Vector | None, within: NDArray[np.bool_]
     ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Score everything in an interior that is held in memory."""
         view, text, settings = self.view, self.question.text, self.question.settings
@@ -402,12 +406,6 @@ class Recaller:
             self.moment, ended=view.include_ended, types=view.types, instances=view.instances
         )
         seen &= interior.are_answers(doors=view.types is not None)
-        within = np.ones(len(seen), dtype=np.bool_)
-        for group, rows_inside in zip(view.within, rows_within, strict=True):
-            if rows_inside is None:
-                kept = view.keep_inside(set(interior.rows), group)
-                rows_inside = np.fromiter(kept, np.int64, len(kept))
-            within &= np.isin(np.frombuffer(interior.rows, dtype=np.int64), rows_inside)
         seen &= within
         if view.where is not None:
             seen &= view.where.mask(np.frombuffer(interior.rows, dtype=np.int64))
@@ -443,18 +441,17 @@ class Recaller:
             alike=like_the_best(lanes, parents, cosines),
             years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
-            synonyms=self._synonyms(vector, asked, lambda: interior.said, positions),
             graph=graph,
         )
         return rows, interior.chosen_ids(positions), found
 
     def _wide_candidates(
-        self, vector: Vector | None, asked: AskedWords
+        self, vector: Vector | None
     ) -> tuple[list[int], Sequence[bytes], Candidates]:
         """Gather the best of each lane through the indexes of the whole store."""
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
-        said = weighed_words(text, wide.languages(self.reader))
+        said = weighed_words(text, wide.languages(view))
         depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
@@ -509,14 +506,11 @@ class Recaller:
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
-            cover=coverage_among(bodies, text, self.search.wide().languages(self.reader))
+            cover=coverage_among(bodies, text, self.search.wide().languages(view))
             if settings.weights.get("text")
             else None,
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
-            synonyms=self._synonyms(
-                vector, asked, partial(said_words, bodies), np.arange(len(rows))
-            ),
             graph=graph,
             company=self._company(said, vector),
         )

@@ -558,9 +558,14 @@ def conflict_values(reader: Reader, rows: list[ConflictRow]) -> list[Conflict]:
     ]
 
 
-def export_identity(reader: Reader, row: int, moment: Moment) -> Identity:
+def export_identity(
+    reader: Reader,
+    row: int,
+    moment: Moment,
+    inside: Callable[[set[int]], set[int]] | None = None,
+) -> Identity:
     """Return the accepted class of a node with the union of its members' names and sources."""
-    rows = accepted_class(reader, {row}, moment)
+    rows = accepted_class(reader, {row}, moment, inside=inside)
     nodes = [node for _, node in sorted(reader.nodes(rows, moment.known).items())]
     ids = {node.id for node in nodes}
     names = [name for node in nodes for name in (node.name, *node.aliases) if name]

@@ -30,9 +30,10 @@ from worlddb.model.address import (
 from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
 from worlddb.model.origin import NOTE, USER, check_origin
 from worlddb.model.records import SCOPE, Node, NodeDraft, node_record
-from worlddb.store.interface import Writer
+from worlddb.store.interface import Reader, Writer
 from worlddb.store.rows import ROOT_ROW, NewNode, NewText, NodePlace
 from worlddb.write.commit import DatedText, Ledger
+from worlddb.write.legal_hold import refuse_held
 
 NODES_AT_ONCE = 20_000
 """How many drafts are held at once: fewer make more statements, more make the process larger."""
@@ -341,12 +342,15 @@ def erase_nodes(ledger: Ledger, idents: Iterable[bytes | str]) -> list[Id]:
     Raises:
         InvalidInputError: one of them is the root, or no id.
         NotFoundError: there is no such node.
+        RejectedError: one of them, or what goes with it, is in a scope under legal hold.
     """
     rows = {ledger.place(ident).row for ident in idents}
     if ROOT_ROW in rows:
         raise InvalidInputError("the root world can't be erased; delete the file instead")
     writer = ledger.writer
-    worlds = writer.worlds(_closure(writer, rows))
+    gone = erased_with(writer, rows)
+    refuse_held(writer, gone, ledger.now)
+    worlds = writer.worlds(gone | _named_only_in(writer, gone))
     chosen = [row for row in sorted(worlds) if not writer.is_erased(row)]
     if not chosen:
         return []
@@ -378,21 +382,21 @@ def scrub(ledger: Ledger, rows: Sequence[int]) -> tuple[list[int], list[str]]:
     return sorted(commits), sorted(edges)
 
 
-def _closure(writer: Writer, rows: Iterable[int]) -> set[int]:
+def erased_with(reader: Reader, rows: Iterable[int]) -> set[int]:
     """Return nodes with everything that lives inside them, and all that was derived from that."""
     found: set[int] = set()
     frontier = set(rows)
     while frontier:
         found |= frontier
-        below = set(writer.children_of(frontier))
-        derived = writer.edges_at(sorted(frontier), "in", ("derived_from",))
+        below = set(reader.children_of(frontier))
+        derived = reader.edges_at(sorted(frontier), "in", ("derived_from",))
         below.update(item.source for item in derived)
         # What lives again after an undo says the same text once more.
-        for item in writer.edges_at(sorted(frontier), "both", ("supersedes",)):
+        for item in reader.edges_at(sorted(frontier), "both", ("supersedes",)):
             if item.edge.metadata.get(RESTORES) is True:
                 below.update((item.source, item.target))
         frontier = below - found - {ROOT_ROW}
-    return found | _named_only_in(writer, found)
+    return found
 
 
 def _named_only_in(writer: Writer, rows: set[int]) -> set[int]:

@@ -141,7 +141,6 @@ def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
         found = [memory.db.get(ident).id for ident in args.ids]
         if not confirmed(args, f"erase {len(found)} for good, with all inside and derived"):
             return None
-        memory.refuse_held(found)
         return _erase_ids(memory, found, is_signed=args.receipt is not None)
     scope = scope_named(args.scope)
     if not confirmed(args, f"erase {scope} for good, with all that lives in it"):
