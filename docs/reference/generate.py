@@ -30,6 +30,7 @@ GROUPS = {
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
         *("CallerAccess", "TokenList", "TokenEntry", "IssuedToken", "RevokedToken"),
+        *("Diagnosis", "DoctorFinding"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],
     "Asking": [
@@ -53,7 +54,7 @@ GROUPS = {
         *("ConsolidationReport", "SummaryChange", "InferredEdge", "Contradiction"),
         *("Summarizer", "ExtractiveSummarizer", "Background", "BackgroundRun"),
         *("RetentionSettings", "Fading", "FadingMemory", "FadingPage"),
-        *("PendingMemory", "PendingPage"),
+        *("PendingMemory", "PendingPage", "Interior"),
     ],
     "Embedders": ["embedder_named", "Embedder"],
     "Values": [

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         WorldDBError,
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
+    from worlddb.faces.diagnosis import Diagnosis, DoctorFinding
     from worlddb.faces.token_values import (
         CallerAccess,
         IssuedToken,
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from worlddb.memory.scope_export import ScopeExport
     from worlddb.memory.scope_grants import Grant, Grants
     from worlddb.memory.trust_settings import TrustSettings
+    from worlddb.memory.world_interior import Interior
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
         Draft,
@@ -171,7 +173,9 @@ __all__ = [
     "ConsolidationReport",
     "Contradiction",
     "CorruptionError",
+    "Diagnosis",
     "Diff",
+    "DoctorFinding",
     "Draft",
     "DraftEdge",
     "DraftNode",
@@ -208,6 +212,7 @@ __all__ = [
     "Identity",
     "InferredEdge",
     "Ingested",
+    "Interior",
     "InvalidInputError",
     "IssuedToken",
     "Kept",
@@ -311,6 +316,7 @@ _NAMES_OF = {
         "ProviderError RejectedError StorageError StoreKeyError WorldDBError"
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
+    "worlddb.faces.diagnosis": "Diagnosis DoctorFinding",
     "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
     "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
     "FileText FileVersion",
@@ -336,6 +342,7 @@ _NAMES_OF = {
     "worlddb.memory.scope_export": "ScopeExport",
     "worlddb.memory.scope_grants": "Grant Grants",
     "worlddb.memory.trust_settings": "TrustSettings",
+    "worlddb.memory.world_interior": "Interior",
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"

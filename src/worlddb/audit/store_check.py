@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Callable
+from contextvars import ContextVar
 from itertools import pairwise
 
 from blake3 import blake3
@@ -45,8 +46,13 @@ from worlddb.model.records import (
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, CommitRow, NodeScan
 
+STAGE_COUNT = 14  # The file itself, and the stages of `check`.
 PROBLEMS_MAX = 200
 """Problems that `check` returns. More would not help a person: the store needs a backup."""
+STAGES: ContextVar[Callable[[int, int, str], None]] = ContextVar(
+    "worlddb_check_stages", default=lambda done, total, stage: None
+)
+"""Told before each stage of a check in this context: stages done, all of them, the name of this."""
 BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage made negative.
 UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.error)
 """What a stage may raise when the rows it reads are damaged."""
@@ -57,6 +63,8 @@ def check(store: Store, names: NameIndex | None = None) -> list[Problem]:
 
     With `names` the keys of the name index are computed again.
     """
+    tell = STAGES.get()
+    tell(0, STAGE_COUNT, "file")
     try:
         problems = [Problem(place="file", message=text) for text in store.verify()]
     except CorruptionError as error:
@@ -80,7 +88,8 @@ def check(store: Store, names: NameIndex | None = None) -> list[Problem]:
             ("lookups", lambda reader, image: check_lookups(reader, image, names)),
             ("sums", _check_sums),
         ]
-        for place, stage in stages:
+        for number, (place, stage) in enumerate(stages, 1):
+            tell(number, STAGE_COUNT, place)
             try:
                 with store.using():
                     stage(reader, image)

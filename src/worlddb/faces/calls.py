@@ -538,7 +538,7 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
         tool="memory_list_scopes",
         command="scopes",
     ),
-    *graph_calls(SCOPES, CURSOR, METADATA, _limit),
+    *graph_calls(SCOPES, CURSOR, METADATA, _limit, (AS_OF, KNOWN_AT)),
     *file_calls(SCOPES, AS_OF, TEXT_CHARS_MAX),
 )
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Unpack
 from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
+from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.token_values import CallerAccess, IssuedToken, RevokedToken, TokenList
 from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
 from worlddb.ingest.branch_merge import Merged
@@ -39,6 +40,7 @@ from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scope_grants import Grant, Grants
 from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.memory.trust_settings import TrustSettings
+from worlddb.memory.world_interior import Interior
 from worlddb.model.drafts import Extractor
 from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
@@ -237,6 +239,17 @@ class Client:
     ) -> ScopePage: ...
     def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph: ...
     def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan: ...
+    def interior(
+        self,
+        id: bytes | str | None = None,
+        *,
+        type: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Interior: ...
     def link(
         self,
         type: str,
@@ -347,6 +360,7 @@ class Client:
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange: ...
     def access(self) -> CallerAccess: ...
+    def doctor(self) -> Diagnosis: ...
     def tokens(self) -> TokenList: ...
     def add_token(
         self,
@@ -566,6 +580,17 @@ class AsyncMemory:
     ) -> ScopePage: ...
     async def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph: ...
     async def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan: ...
+    async def interior(
+        self,
+        id: bytes | str | None = None,
+        *,
+        type: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Interior: ...
     async def link(
         self,
         type: str,
@@ -873,6 +898,17 @@ class AsyncClient:
     ) -> ScopePage: ...
     async def query(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Subgraph: ...
     async def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan: ...
+    async def interior(
+        self,
+        id: bytes | str | None = None,
+        *,
+        type: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Interior: ...
     async def link(
         self,
         type: str,
@@ -983,6 +1019,7 @@ class AsyncClient:
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange: ...
     async def access(self) -> CallerAccess: ...
+    async def doctor(self) -> Diagnosis: ...
     async def tokens(self) -> TokenList: ...
     async def add_token(
         self,

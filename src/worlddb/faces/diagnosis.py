@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from worlddb.faces.face_settings import chat_of, embedder_of
 from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
 from worlddb.faces.store_keys import store_key
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file
+from worlddb.model.records import Plain
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
@@ -45,13 +46,45 @@ Verdict = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorFinding:
+class DoctorFinding(Plain):
     """One line of the diagnosis: the part, the verdict, what was seen, and what to do."""
 
     part: str
     verdict: Verdict
     seen: str
     advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis(Plain):
+    """What a diagnosis found, part by part; `healthy` if nothing failed."""
+
+    healthy: bool
+    findings: tuple[DoctorFinding, ...]
+
+
+def diagnosis_of(findings: Iterable[DoctorFinding]) -> Diagnosis:
+    """Return a diagnosis of findings."""
+    found = tuple(findings)
+    return Diagnosis(healthy=all(one.verdict != "fail" for one in found), findings=found)
+
+
+def examine_served(db: WorldDB) -> Iterator[DoctorFinding]:
+    """Yield findings about a store that is open and served, without a check of all of it."""
+    yield from _examine_open_store(db, db.path, checks=False)
+    search = db.engine.search
+    if search.has_vectors:
+        vectors = search.vectors()
+        when = "after each commit" if vectors.is_followed else "by the next recall"
+        yield ok("embedder", f"{vectors.model_id}; new texts are embedded {when}")
+    else:
+        yield ok("embedder", "none is configured; recall uses words and names")
+    waiting, last = db.engine.background.waiting, db.reclustered[-1:]
+    if last and last[0].error is not None:
+        advice = "write again, or db.recluster(nodes)"
+        yield warn("background", f"the last look for same names failed: {last[0].error}", advice)
+    else:
+        yield ok("background", f"{waiting} looks for same names wait; {len(db.reclustered)} done")
 
 
 def ok(part: str, seen: str) -> DoctorFinding:
@@ -120,7 +153,7 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
         yield fail("store", f"cannot be opened: {error}", "solve this, or give another --db")
 
 
-def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
+def _examine_open_store(db: WorldDB, path: str, *, checks: bool = True) -> Iterator[DoctorFinding]:
     from worlddb.faces.cli.progress import amount
 
     held = db.engine.store.size_bytes()
@@ -146,7 +179,9 @@ def _examine_open_store(db: WorldDB, path: str) -> Iterator[DoctorFinding]:
         yield ok("write-ahead log", f"{amount(log_size, 'bytes')}")
     if is_file(path):
         yield from _examine_rights(path)
-    if size > CHECKED_BYTES_MAX:
+    if not checks:
+        pass
+    elif size > CHECKED_BYTES_MAX:
         yield ok("soundness", f"not checked, {amount(size, 'bytes')} take a while: worlddb check")
     elif problems := db.check():
         yield fail(

@@ -54,10 +54,12 @@ def graph_calls(
     cursor: Parameter,
     metadata: Parameter,
     limit: Callable[[int, int], Parameter],
+    clocks: tuple[Parameter, ...],
 ) -> tuple[Call, ...]:
     """Return the calls; the parameters that all calls share come from `calls.py`."""
     return (
         *_query_calls(scopes),
+        _interior_call(scopes, clocks, cursor, limit(50, 20)),
         *_link_calls(scopes, metadata),
         *_merge_calls(scopes, limit),
         *_name_calls(scopes, limit),
@@ -97,6 +99,32 @@ For a question in plain words use {recall}. Every step stays inside the scope.""
             path="/v1/query/explain",
             command="query",
         ),
+    )
+
+
+def _interior_call(
+    scopes: tuple[Parameter, ...],
+    clocks: tuple[Parameter, ...],
+    cursor: Parameter,
+    limit: Parameter,
+) -> Call:
+    world = NODE._replace(
+        required=False, help="The id of a world; by default the scope itself, or the first of them."
+    )
+    kind = Parameter(
+        name="type", type="text", most=100, help="Only nodes of this type, such as Entity."
+    )
+    return Call(
+        name="interior",
+        title="Look into a world",
+        summary="List what lives in a world, with sizes",
+        help="List what lives in a world, the newest first, with the size of each world.",
+        parameters=(world, kind, limit, cursor, *clocks, *scopes),
+        result="Interior",
+        effect="read",
+        method="GET",
+        path="/v1/interior",
+        command="query",
     )
 
 

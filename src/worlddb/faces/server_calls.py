@@ -77,6 +77,18 @@ SERVER_CALLS: tuple[Call, ...] = (
         path="/v1/access",
     ),
     Call(
+        name="doctor",
+        title="Examine the server",
+        summary="Examine the store and the work in the background",
+        help="Examine the store, its indexes, the embedder and the work in the background; for "
+        "administrators.",
+        parameters=(),
+        result="Diagnosis",
+        effect="read",
+        method="GET",
+        path="/v1/doctor",
+    ),
+    Call(
         name="tokens",
         title="List tokens",
         summary="List the tokens of the server",

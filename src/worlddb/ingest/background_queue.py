@@ -93,6 +93,12 @@ class BackgroundQueue:
                 self._thread.start()
             self._state.notify_all()
 
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait or are being done."""
+        with self._state:
+            return sum(map(len, self._waiting.values())) + (self._running is not None)
+
     def _run(self) -> None:
         while (task := self._next()) is not None:
             started = time.monotonic()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from worlddb.memory.scope_export import ScopeExport
     from worlddb.memory.scope_grants import Grant, GrantKeeper, Grants
     from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
+    from worlddb.memory.world_interior import Interior
     from worlddb.memory.writes import MemoryWriter
     from worlddb.model.history_proof import HistoryProof
     from worlddb.model.inputs import Instant
@@ -200,6 +201,43 @@ class GovernedMemory(ScopedFiles):
         from worlddb.memory.inbox_pages import pending_page
 
         return pending_page(self._reader, limit, scope)
+
+    def interior(
+        self,
+        id: bytes | str | None = None,
+        *,
+        type: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> Interior:
+        """Return a page of what lives in a world, with the size of each world.
+
+        `id` is a world that can be seen; by default the first scope. With `type` only its nodes of
+        that type, such as "Entity".
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            NotFoundError: there is no such world here.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        from worlddb.memory.world_interior import interior_page
+
+        return self._reader.by_grant(
+            scope,
+            lambda reader: interior_page(
+                reader,
+                id,
+                type=type,
+                limit=limit,
+                cursor=cursor,
+                as_of=as_of,
+                known_at=known_at,
+                scope=scope,
+            ),
+        )
 
     # -- branches ----------------------------------------------------------------------------------
 

@@ -94,6 +94,7 @@ def make_app(
         of_tenants=served.of_tenants,
         read_access=read_access,
         let_in=let_in,
+        diagnose=served.diagnose,
         look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
     )
 

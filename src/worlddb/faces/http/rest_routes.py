@@ -16,6 +16,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.call_models import arguments_model
 from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
+from worlddb.faces.http.check_stream import stage_stream, wants_stages
 from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.http.thread_limits import LONG_TEXT_BYTES, Threads, work_of
 from worlddb.faces.http.token_desk import TokenDesk
@@ -74,7 +75,12 @@ def _endpoint(
             result = getattr(target, call.name)(**arguments, **request.path_params)
             return json.dumps(result.to_dict(), ensure_ascii=False).encode()
 
-        body = await threads.run(run, work_of(call.effect, len(sent)), caller_key())
+        async def work() -> bytes:
+            return await threads.run(run, work_of(call.effect, len(sent)), caller_key())
+
+        if call.name == "check" and wants_stages(request):
+            return await stage_stream(work)
+        body = await work()
         if isinstance(target, TokenDesk) and not call.reads:
             target.reload()
         return Response(body, media_type="application/json")

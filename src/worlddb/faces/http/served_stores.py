@@ -23,6 +23,7 @@ from worlddb.errors import (
     RejectedError,
     StorageError,
 )
+from worlddb.faces.diagnosis import Diagnosis, diagnosis_of, examine_served, ok
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
 from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
@@ -72,6 +73,10 @@ class OneStore:
             "worlddb_store_commits": newest[0].seq if newest else 0,
             "worlddb_store_bytes": self.memory.db.engine.store.size_bytes() + beside,
         }
+
+    def diagnose(self) -> Diagnosis:
+        """Return what `worlddb doctor` finds in the store and its work."""
+        return diagnosis_of(examine_served(self.memory.db))
 
     def keep(self, access: Access) -> None:
         """Follow a change of the tokens: there is nothing to close."""
@@ -191,6 +196,11 @@ class TenantStores:
     def gauges(self) -> dict[str, float]:
         """Return how many stores are open."""
         return {"worlddb_stores_open": len(self._open)}
+
+    def diagnose(self) -> Diagnosis:
+        """Return how many stores are open: each tenant's own is its own."""
+        seen = f"{len(self._open)} of at most {self._open_max} stores of tenants are open"
+        return diagnosis_of([ok("stores", seen)])
 
     def keep(self, access: Access) -> None:
         """Close the stores of tenants that no token opens any more, unless they are in use."""

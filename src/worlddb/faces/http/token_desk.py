@@ -1,4 +1,4 @@
-"""Token desk: the calls on a server's own tokens, for its administrators. See server_calls.py.
+"""Token desk: the calls of a server on itself, for its administrators. See server_calls.py.
 
 A change is written to the tokens file and holds when the call returns.
 """
@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 from worlddb import __version__
 from worlddb.errors import ConflictError, InvalidInputError, RejectedError, WorldDBError
+from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import CallerGate, caller_token
 from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token, state_of, tokens_in
@@ -37,6 +38,7 @@ class TokenDesk:
         of_tenants: bool,
         read_access: Callable[[], Access] | None,
         let_in: Callable[[Access], None],
+        diagnose: Callable[[], Diagnosis],
         look_up: Callable[[], None] | None = None,
     ) -> None:
         self._gate = gate
@@ -44,6 +46,7 @@ class TokenDesk:
         self._of_tenants = of_tenants
         self._read_access = read_access
         self._let_in = let_in
+        self._diagnose = diagnose
         self._look_up = look_up or (lambda: None)
         """Makes the uses of tokens known here that another process counts."""
 
@@ -64,6 +67,16 @@ class TokenDesk:
             manages_tokens=_is_operator(token) and bool(self._gate.access.tokens),
             bounds={} if token is None else token.bounds,
         )
+
+    def doctor(self) -> Diagnosis:
+        """Examine the store and its work in the background, as `worlddb doctor` does.
+
+        Raises:
+            RejectedError: the caller is no administrator of the whole server.
+        """
+        if not _is_operator(caller_token()):
+            raise RejectedError("a diagnosis is for an administrator of the whole server")
+        return self._diagnose()
 
     def tokens(self) -> TokenList:
         """List the tokens of the server.

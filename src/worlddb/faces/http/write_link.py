@@ -24,6 +24,7 @@ from typing import Any
 
 from worlddb import errors
 from worlddb.errors import StorageError, WorldDBError
+from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.caller_memory import CallerMemory, declared_call
@@ -231,6 +232,10 @@ class WorkerStores:
         """
         self._own.check()
         self._link.ask("check")
+
+    def diagnose(self) -> Diagnosis:
+        """Return what `worlddb doctor` finds in the store; the work of the writer is its own."""
+        return self._own.diagnose()
 
     def gauges(self) -> dict[str, float]:
         """Return how large the store is, or how many are open here."""

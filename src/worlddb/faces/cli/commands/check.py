@@ -30,8 +30,11 @@ def run_check(args: argparse.Namespace) -> int:
       worlddb check                        # say what does not fit, if anything
       worlddb check --db backup.db --json  # check a backup, for a script
     """
+    from worlddb.audit.store_check import STAGES
+
     with open_to_read(args) as db:
-        with Progress("checking"):
+        with Progress("checking", unit="stages") as progress:
+            STAGES.set(lambda done, total, _: progress.show(done, total))
             problems = db.check()
         # Of a damaged journal nothing more can be said.
         last = None if problems else db.log(limit=1, newest_first=True)[0]

@@ -51,6 +51,29 @@ export function scopeOf(name) {
   return at < 0 ? {} : { [`${name.slice(0, at)}_id`]: name.slice(at + 1) };
 }
 
+/** Return the two clocks of an address as the first steps of a query. */
+export function clockSteps({ as_of: valid, known_at: known }) {
+  return valid || known ? [{ op: "as_of", ...(valid ? { valid } : {}), ...(known ? { known } : {}) }] : [];
+}
+
+/** Call the server and read its answer line by line: `onLine` gets each, the last one is returned. */
+export async function lines(path, onLine, signal) {
+  const answer = await fetch(path, { headers: { accept: "application/x-ndjson", ...(token ? { authorization: `Bearer ${token}` } : {}) }, signal });
+  if (!answer.ok) throw new CallError(answer.status, "error", ((await answer.json()).error || {}).message || answer.statusText);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let [held, last] = ["", null];
+  for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    const found = (held + next.value).split("\n");
+    held = found.pop();
+    for (const line of found) {
+      last = JSON.parse(line);
+      onLine(last);
+    }
+  }
+  if (last && last.error) throw new CallError(500, last.error.type, last.error.message);
+  return last;
+}
+
 /** Return the two clocks of an address as arguments of a call. */
 export function clocksOf(params) {
   return { as_of: params.as_of, known_at: params.known_at };

@@ -1,6 +1,6 @@
 // A graph around a node: laid out by springs, worlds drawn as boxes, expanding on demand.
 import { html, useEffect, useMemo, useState } from "./vendor/preact-htm.js";
-import { get, post } from "./api.js";
+import { clockSteps, get, post } from "./api.js";
 import { attempt, link, Loaded, textOf, useLoaded } from "./parts.js";
 
 const WIDTH = 900;
@@ -9,6 +9,19 @@ const NODES_MAX = 80; // More cannot be read, and are never needed at once.
 const ROUNDS = 220; // The layout has settled by then.
 const STEPS_MAX = 6; // A longer path explains nothing to a reader.
 const FRONT_MAX = 200; // Nodes that one step of the search looks around; the call takes as many.
+export const MEANING = {
+  contains: "the source is a world, the target is a member of it",
+  refers_to: "the text speaks of the name; some are about it, others only mention it",
+  supersedes: "the newer one takes the place of the older, which ends",
+  contradicts: "both cannot be right; neither ends",
+  same_as: "both names mean the same",
+  derived_from: "the source was made from the target: a summary, a fact",
+  implies: "whoever accepts the source accepts the target",
+  causes: "the source led to the target",
+  precedes: "the source was before the target",
+  instance_of: "the source is one of the kind",
+  subtype_of: "every one of the source's kind is one of the target's",
+};
 const COLOURS = { Memory: 0, Turn: 0, Session: 4, Entity: 1, Fact: 2, Summary: 3, Scope: 5 };
 
 /** Place nodes by springs along edges, and bring those of one world together. */
@@ -19,6 +32,7 @@ function layOut(nodes, edges, start) {
     return [node.id, { x: WIDTH / 2 + far * Math.cos(angle), y: HEIGHT / 2 + far * Math.sin(angle), world: node.parent }];
   }));
   const all = [...at.entries()];
+  const spring = Math.max(110, 230 - 6 * nodes.length); // Few nodes get room for their texts.
   for (let round = 0; round < ROUNDS; round += 1) {
     const heat = 12 * (1 - round / ROUNDS);
     const push = new Map(all.map(([id]) => [id, { x: 0, y: 0 }]));
@@ -41,7 +55,7 @@ function layOut(nodes, edges, start) {
       if (!first || !second) continue;
       const dx = second.x - first.x;
       const dy = second.y - first.y;
-      const pull = (Math.hypot(dx, dy) - 110) * 0.04;
+      const pull = (Math.hypot(dx, dy) - spring) * 0.04;
       const far = Math.hypot(dx, dy) || 1;
       push.get(edge.source).x += (dx / far) * pull * 10; push.get(edge.source).y += (dy / far) * pull * 10;
       push.get(edge.target).x -= (dx / far) * pull * 10; push.get(edge.target).y -= (dy / far) * pull * 10;
@@ -67,10 +81,10 @@ function boxes(at) {
 }
 
 const allTypes = async (scope) => (await get("/v1/ontology", scope)).types.map((one) => one.type);
-const around = (seeds, types, limit, scope) => post("/v1/query", { query: { seeds, steps: [{ op: "traverse", types, direction: "both", hops: 1 }], limit }, ...scope });
+const around = (seeds, types, limit, scope, params) => post("/v1/query", { query: { seeds, steps: [...clockSteps(params), { op: "traverse", types, direction: "both", hops: 1 }], limit }, ...scope });
 
 /** Return the nodes and edges of a shortest path between two nodes, or null: step by step from the start. */
-export async function pathBetween(start, end, scope) {
+export async function pathBetween(start, end, scope, params = {}) {
   const types = await allTypes(scope);
   const ends = await post("/v1/query", { query: { seeds: [start, end], steps: [{ op: "include_superseded" }] }, ...scope });
   const [first, last] = [start, end].map((id) => ends.nodes.find((node) => node.id.startsWith(id)));
@@ -79,7 +93,7 @@ export async function pathBetween(start, end, scope) {
   const nodes = new Map(ends.nodes.map((node) => [node.id, node]));
   let front = [first.id];
   for (let step = 0; step < STEPS_MAX && front.length && !from.has(last.id); step += 1) {
-    const near = await around(front.slice(0, FRONT_MAX), types, 1000, scope);
+    const near = await around(front.slice(0, FRONT_MAX), types, 1000, scope, params);
     near.nodes.forEach((node) => nodes.set(node.id, node));
     const inside = new Set(front);
     front = [];
@@ -95,11 +109,23 @@ export async function pathBetween(start, end, scope) {
   return path;
 }
 
-export function PathBetween({ start, end, scope }) {
-  const page = useLoaded(() => pathBetween(start, end, scope), [start, end]);
+export function PathBetween({ start, end, scope, params }) {
+  const page = useLoaded(() => pathBetween(start, end, scope, params), [start, end, params.as_of, params.known_at]);
   return html`<${Loaded} of=${page}>${(path) => path === null
     ? html`<p class="soft">No path of at most ${STEPS_MAX} edges was found between these nodes.</p>`
     : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${edge.type} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
+}
+
+/** Edges from one node to another as one line, with all their names. */
+function together(edges) {
+  const found = new Map();
+  for (const edge of edges) {
+    const key = `${edge.source} ${edge.target}`;
+    const name = edge.type === "refers_to" && edge.metadata.relation ? edge.metadata.relation : edge.type;
+    const [first, names] = found.get(key) || [edge, []];
+    found.set(key, [first, names.includes(name) ? names : [...names, name]]);
+  }
+  return [...found.values()];
 }
 
 export function GraphOf({ start, scope, params = {} }) {
@@ -109,7 +135,7 @@ export function GraphOf({ start, scope, params = {} }) {
   const expand = (id) => attempt(async () => {
     const known = types || await allTypes(scope);
     setTypes(known);
-    const near = await around([id], known, 40, scope);
+    const near = await around([id], known, 40, scope, params);
     const own = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "include_superseded" }] }, ...scope });
     setNodes((old) => [...new Map([...old, ...own.nodes, ...near.nodes].map((node) => [node.id, node])).values()].slice(0, NODES_MAX));
     setEdges((old) => [...new Map([...old, ...near.edges].map((edge) => [edge.id, edge])).values()]);
@@ -118,16 +144,17 @@ export function GraphOf({ start, scope, params = {} }) {
     setNodes([]);
     setEdges([]);
     expand(start);
-  }, [start]);
+  }, [start, params.as_of, params.known_at]);
   const shown = new Set(nodes.map((node) => node.id));
   const lines = edges.filter((edge) => shown.has(edge.source) && shown.has(edge.target));
   const at = useMemo(() => layOut(nodes, lines, start), [nodes.length, lines.length, start]);
   if (!nodes.length) return html`<p class="loading">Loading …</p>`;
   return html`<svg class="graph" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Graph">
-    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${box.right - box.left + 60} height=${box.bottom - box.top + 48} rx="14" />`)}
-    ${lines.map((edge) => {
+    <defs><marker id="arrow" viewBox="0 0 8 8" refX="17" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
+    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${Math.min(WIDTH - box.left + 26, box.right - box.left + 190)} height=${box.bottom - box.top + 48} rx="14" />`)}
+    ${together(lines).map(([edge, named]) => {
       const [a, b] = [at.get(edge.source), at.get(edge.target)];
-      return html`<g key=${edge.id}><line class="edge" x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} /><text class="edge-name" x=${(a.x + b.x) / 2} y=${(a.y + b.y) / 2}>${edge.type}</text></g>`;
+      return html`<g key=${edge.id}><line class="edge" marker-end="url(#arrow)" x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} /><text class="edge-name" x=${(a.x + b.x) / 2} y=${(a.y + b.y) / 2}>${named.join(", ")}<title>${MEANING[edge.type] || edge.type}</title></text></g>`;
     })}
     ${nodes.map((node) => {
       const point = at.get(node.id);

@@ -2,28 +2,55 @@
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { get, post } from "./api.js";
 import { changed, pin, retire } from "./actions.js";
-import { attempt, Chip, Empty, link, Loaded, notify, textOf, Time, useLoaded } from "./parts.js";
+import { attempt, Chip, count, Empty, link, Loaded, notify, textOf, Time, useKeys, useLoaded } from "./parts.js";
+import { decide } from "./people.js";
 
 const PAGE = 200;
 const FADING = 20; // More than anybody decides on at once; the next come when these are gone.
+const SAID = 4; // Memories that are shown of each of two names.
 const SOON_DAYS = 14; // What ends later needs no decision yet.
 
-const decide = (one, decision, scope) => attempt(async () => {
-  await post(`/v1/proposals/${one.edge}`, { decision, ...scope });
-  const undo = decision === "undo" ? undefined : () => decide(one, "undo", scope);
-  notify({ accept: "Merged: both names are the same.", reject: "Kept apart.", undo: "Taken back." }[decision], undo);
+/** Return what undoes the newest commit that changed a node or an edge: some answers do not name their commit. */
+const undoOfChange = (id, scope) => () => attempt(async () => {
+  const { commits } = await get("/v1/log", { limit: PAGE, ...scope });
+  const commit = commits.find((one) => one.changes.some((change) => change.id === id));
+  if (!commit) throw new Error("The commit is not among the newest; undo it in the journal.");
+  await post("/v1/undo", { commit: commit.seq, ...scope });
+  notify("Taken back.");
   changed();
 });
 
+/** Release what is held back, or reject it. What was released can be retired again; a rejection stays. */
 const settle = (one, decision, scope) => attempt(async () => {
-  await post(`/v1/quarantine/${one.id}/decide`, { decision, ...scope });
-  notify({ release: "Released: it can be recalled now.", reject: "Rejected: it has ended." }[decision]);
+  const done = await post(`/v1/quarantine/${one.id}/decide`, { decision, ...scope });
+  if (decision === "release") notify("Released: it can be recalled now.", () => retire([done]));
+  else notify("Rejected: no recall will find it. There is no way back; write it again if it was right.");
   changed();
+  return true;
 });
 
+const bothRight = (one, scope) => attempt(async () => {
+  await post(`/v1/edges/${one.edge}/unlink`, scope);
+  notify("Both are right: the conflict is settled.", undoOfChange(one.edge, scope));
+  changed();
+  return true;
+});
+
+/** What a name is known from: the newest memories that speak of it. */
+function Side({ id, name, scope, isOpen }) {
+  const page = useLoaded((signal) => (isOpen ? post("/v1/query", { query: { seeds: [id], steps: [{ op: "traverse", types: ["refers_to"], direction: "in", hops: 1 }], limit: SAID }, ...scope }, signal).catch(() => ({ nodes: [] })) : Promise.resolve({ nodes: [] })), [id, isOpen]);
+  return html`<div><a href=${link("people", id)}>${name}</a><ul class="small">${((page.data && page.data.nodes) || []).filter((node) => node.content).map((node) => html`<li key=${node.id}>${textOf(node)}</li>`)}</ul></div>`;
+}
+
+/** Why two names may be the same, in words. */
 function Evidence({ evidence }) {
-  const parts = Object.entries(evidence || {}).filter(([, value]) => value !== null && value !== "");
-  return html`<div class="small soft">${parts.map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join(" · ")}</div>`;
+  const told = Object.entries(evidence || {}).filter(([, value]) => value !== null && value !== "").map(([name, value]) => {
+    if (name === "words" && Array.isArray(value)) return value.map(([left, right, how]) => (how === "same" ? `“${left}” is the same` : `“${left}” and “${right}”: ${how}`)).join(", ");
+    if (name === "by_chance") return `by chance in ${(100 * value).toPrecision(1)} % of pairs`;
+    if (name === "compared") return "";
+    return `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`;
+  });
+  return html`<div class="small soft">${told.filter(Boolean).join(" · ")}</div>`;
 }
 
 const Text = ({ one, children }) => html`<p><a href=${link("memory", one.id)}>${textOf(one)}</a></p><div class="small soft">${children}</div>`;
@@ -32,14 +59,14 @@ const Text = ({ one, children }) => html`<p><a href=${link("memory", one.id)}>${
 const KINDS = [
   {
     name: "proposals", title: "The same, or not?", id: (one) => one.edge,
-    card: ({ one }) => html`<div class="pair"><div><a href=${link("memory", one.left)}>${one.left_name}</a></div><div><a href=${link("memory", one.right)}>${one.right_name}</a></div></div>
+    card: ({ one, chosen, scope }) => html`<div class="pair"><${Side} id=${one.left} name=${one.left_name} scope=${scope} isOpen=${chosen} /><${Side} id=${one.right} name=${one.right_name} scope=${scope} isOpen=${chosen} /></div>
       <div><${Chip}>${one.tier}</${Chip}><${Chip}>${(100 * one.score).toFixed(0)} %</${Chip}></div><${Evidence} evidence=${one.evidence} />`,
     keys: { a: ["The same", (one, scope) => decide(one, "accept", scope)], r: ["Not the same", (one, scope) => decide(one, "reject", scope)] },
   },
   {
     name: "conflicts", title: "Both cannot be right", id: (one) => one.edge,
     card: ({ one }) => html`<div class="small soft">${one.reason}</div><div class="pair">${["left", "right"].map((side) => html`<div><p><a href=${link("memory", one[side])}>${one[`${side}_text`]}</a></p></div>`)}</div>`,
-    keys: { 1: ["The first is right", (one) => retire([{ id: one.right }])], 2: ["The second is right", (one) => retire([{ id: one.left }])] },
+    keys: { 1: ["The first is right", (one) => retire([{ id: one.right }])], 2: ["The second is right", (one) => retire([{ id: one.left }])], b: ["Both are right", bothRight] },
   },
   {
     name: "held", title: "Held back", hint: "Written, and not recalled until released.", id: (one) => one.id,
@@ -63,13 +90,13 @@ const KINDS = [
   },
 ];
 
-function Card({ kind, one, chosen, scope, canWrite }) {
+function Card({ kind, one, chosen, scope, canWrite, act }) {
   const box = useRef();
   useEffect(() => {
     if (chosen) box.current.scrollIntoView({ block: "nearest" });
   }, [chosen]);
-  return html`<article ref=${box} class="card clamped ${chosen ? "chosen" : ""}" aria-current=${chosen ? "true" : undefined}><${kind.card} one=${one} />
-    ${canWrite && html`<div class="bar">${Object.entries(kind.keys).map(([key, [label, act]], place) => html`<button class=${place ? "" : "main"} onClick=${() => act(one, scope)}>${label} (${key})</button>`)}</div>`}
+  return html`<article ref=${box} class="card clamped ${chosen ? "chosen" : ""}" aria-current=${chosen ? "true" : undefined}><${kind.card} one=${one} chosen=${chosen} scope=${scope} />
+    ${canWrite && html`<div class="bar">${Object.entries(kind.keys).map(([key, [label]], place) => html`<button class=${place ? "" : "main"} onClick=${() => act(kind, one, key)}>${label} <kbd>${key}</kbd></button>`)}</div>`}
   </article>`;
 }
 
@@ -81,28 +108,50 @@ async function load(scope, signal) {
   return { proposals: merges.proposals, conflicts: conflicts.conflicts, held: held.memories, fading: fading.memories, expiring: expiring.memories, pending: pending.memories, left: merges.left + conflicts.left + pending.left };
 }
 
+const nameOf = (kind, one) => `${kind.name} ${kind.id(one)}`;
+const LETTERS = [...new Set(KINDS.flatMap((kind) => Object.keys(kind.keys)))];
+
 export function Inbox({ where, access, scope, stamp }) {
   const { params } = where;
   const canWrite = !access.read_only && !params.as_of && !params.known_at;
-  const [at, setAt] = useState(0);
+  const [, redraw] = useState(0);
+  const at = useRef(0);
+  // What is decided goes at once, also before the page is drawn again: the next key is for the next card.
+  const gone = useRef(new Map());
   const page = useLoaded((signal) => load(scope, signal), [params.scope, stamp]);
-  const all = page.data ? KINDS.flatMap((kind) => page.data[kind.name].map((one) => ({ kind, one }))) : [];
-  const chosen = all[Math.min(at, all.length - 1)];
   useEffect(() => {
-    const key = (event) => {
-      if (/INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "j") setAt(Math.min(at + 1, all.length - 1));
-      if (event.key === "k") setAt(Math.max(Math.min(at, all.length - 1) - 1, 0));
-      const action = chosen && canWrite && Object.hasOwn(chosen.kind.keys, event.key) && chosen.kind.keys[event.key];
-      if (action) action[1](chosen.one, scope);
-    };
-    addEventListener("keydown", key);
-    return () => removeEventListener("keydown", key);
-  }, [page.data, at, canWrite]);
-  return html`<h1>Inbox</h1><${Loaded} of=${page}>${(data) => all.length === 0
+    for (const [name, state] of gone.current) if (state === "decided") gone.current.delete(name); // What fresh data still have was taken back.
+    redraw((old) => old + 1);
+  }, [page.data]);
+  const cards = () => (page.data ? KINDS.flatMap((kind) => page.data[kind.name].filter((one) => !gone.current.has(nameOf(kind, one))).map((one) => ({ kind, one }))) : []);
+  const mark = (name, state) => {
+    if (state) gone.current.set(name, state);
+    else gone.current.delete(name);
+    redraw((old) => old + 1);
+  };
+  const act = async (kind, one, key) => {
+    const name = nameOf(kind, one);
+    if (gone.current.has(name)) return;
+    mark(name, "deciding");
+    mark(name, (await kind.keys[key][1](one, scope)) ? "decided" : null);
+  };
+  const all = cards();
+  const chosen = all[Math.min(at.current, all.length - 1)];
+  const move = (by) => {
+    at.current = Math.max(0, Math.min(Math.min(at.current, cards().length - 1) + by, cards().length - 1));
+    redraw((old) => old + 1);
+  };
+  const press = (key) => () => {
+    const left = cards();
+    const card = left[Math.min(at.current, left.length - 1)];
+    if (card && canWrite && Object.hasOwn(card.kind.keys, key)) act(card.kind, card.one, key);
+  };
+  useKeys({ j: () => move(1), k: () => move(-1), ...Object.fromEntries(LETTERS.map((key) => [key, press(key)])) }, [page.data, canWrite]);
+  const shown = (kind) => all.filter((card) => card.kind === kind);
+  return html`<h1>Inbox</h1>${params.as_of || params.known_at ? html`<p class="soft">The inbox shows what waits now.</p>` : null}<${Loaded} of=${page}>${(data) => all.length === 0
     ? html`<${Empty} title="Nothing waits for a decision">Names that may be the same, memories that cannot both be right, that are held back, fade, expire soon or wait to be read are shown here.</${Empty}>`
-    : html`<p class="small soft">Keys: j and k choose; the key on a button does what the button says.</p>
-      ${KINDS.filter((kind) => data[kind.name].length > 0).map((kind) => html`<h2>${kind.title} (${data[kind.name].length})</h2>${kind.hint && html`<p class="small soft">${kind.hint}</p>`}
-        ${data[kind.name].map((one) => html`<${Card} key=${kind.name + kind.id(one)} kind=${kind} one=${one} chosen=${chosen.one === one} scope=${scope} canWrite=${canWrite} />`)}`)}
+    : html`<p class="small soft">${count(all.length + data.left, "decision")} to make. Keys: <kbd>j</kbd> and <kbd>k</kbd> choose, the key on a button does what the button says, <kbd>u</kbd> takes back the last.</p>
+      ${KINDS.filter((kind) => shown(kind).length > 0).map((kind) => html`<h2>${kind.title} (${shown(kind).length})</h2>${kind.hint && html`<p class="small soft">${kind.hint}</p>`}
+        ${shown(kind).map(({ one }) => html`<${Card} key=${nameOf(kind, one)} kind=${kind} one=${one} chosen=${chosen.one === one} scope=${scope} canWrite=${canWrite} act=${act} />`)}`)}
       ${data.left > 0 && html`<p class="soft">${data.left} more wait.</p>`}`}</${Loaded}>`;
 }

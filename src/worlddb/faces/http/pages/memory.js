@@ -81,7 +81,7 @@ function Fields({ memory, commits }) {
     ${(memory.aliases || []).length > 0 && html`<dt>also called</dt><dd>${memory.aliases.map((one) => html`<${Chip}>${one}</${Chip}>`)}</dd>`}
     ${memory.provenance.length > 0 && html`<dt>source</dt><dd>${memory.provenance.join(", ")}</dd>`}
     ${Object.keys(memory.metadata || {}).length > 0 && html`<dt>metadata</dt><dd><code>${JSON.stringify(memory.metadata)}</code></dd>`}
-    ${commits.length > 0 && html`<dt>commits</dt><dd>${commits.map((one) => html`<a href=${link("journal", "", { commit: one.seq })} title=${`${one.actor}, ${one.time}`}>${one.seq}</a> <span class="small soft">${one.actor} <${Time} at=${one.time} />  </span>`)}</dd>`}
+    ${commits.length > 0 && html`<dt>commits</dt><dd>${commits.map((one) => html`<a href=${link("journal", "", { commit: one.seq, upto: micros(one.time) + 1 })} title=${`${one.actor}, ${one.time}`}>${one.seq}</a> <span class="small soft">${one.actor} <${Time} at=${one.time} />  </span>`)}</dd>`}
     <dt>id</dt><dd class="mono">${memory.id}</dd></dl>`;
 }
 
@@ -129,7 +129,7 @@ function Edges({ memory, near }) {
       const out = edge.source === memory.id;
       const other = out ? edge.target : edge.source;
       const node = names.get(other);
-      return html`<tr key=${edge.id}><td>${out ? "" : "← "}${edge.metadata.relation || edge.type}${out ? " →" : ""}</td><td class="text"><a href=${link("memory", other)}>${node ? textOf(node) : other.slice(0, 8)}</a></td><td class="tight wide"><${Time} at=${edge.valid_from} /></td><td class="tight wide mono" title=${edge.id}>${edge.id.slice(0, 8)}</td></tr>`;
+      return html`<tr key=${edge.id}><td>${out ? "" : "← "}${edge.type}${isClaim(edge) ? `: ${edge.metadata.relation}` : ""}${out ? " →" : ""}</td><td class="text"><a href=${link("memory", other)}>${node ? textOf(node) : other.slice(0, 8)}</a></td><td class="tight wide"><${Time} at=${edge.valid_from} /></td><td class="tight wide mono" title=${edge.id}>${edge.id.slice(0, 8)}</td></tr>`;
     })}</tbody></table></div>`;
 }
 

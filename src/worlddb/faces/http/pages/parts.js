@@ -8,7 +8,7 @@ const KEPT = ["scope", "as_of", "known_at"];
 export const FIRST_PAGE = { after: "", page: "" };
 
 export function place() {
-  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [, path, query] = location.hash.match(/^#?\/?([^?]*)\??(.*)$/s); // A question mark in a question is a part of it.
   const [page, id] = path.split("/");
   return { page: page || "memories", id: id || "", params: Object.fromEntries(new URLSearchParams(query || "")) };
 }

@@ -1,57 +1,66 @@
-// Worlds: the tree of worlds, opened on demand, and the meaning of the edge types.
+// Worlds: the tree of worlds with their sizes, opened on demand, and the meaning of the edge types.
 import { html, useState } from "./vendor/preact-htm.js";
-import { get, post, scopeOf } from "./api.js";
-import { Empty, link, Loaded, textOf, useLoaded } from "./parts.js";
-import { GraphOf, PathBetween } from "./graph.js";
+import { clocksOf, get, scopeOf } from "./api.js";
+import { attempt, change, Empty, link, Loaded, Picker, textOf, useLoaded } from "./parts.js";
+import { GraphOf, MEANING, PathBetween } from "./graph.js";
 
-const CHILDREN_MAX = 200;
-const MEANING = {
-  contains: "the source is a world, the target is a member of it",
-  refers_to: "the text speaks of the name; some are about it, others only mention it",
-  supersedes: "the newer one takes the place of the older, which ends",
-  contradicts: "both cannot be right; neither ends",
-  same_as: "both names mean the same",
-  derived_from: "the source was made from the target: a summary, a fact",
-  implies: "whoever accepts the source accepts the target",
-  causes: "the source led to the target",
-  precedes: "the source was before the target",
-  instance_of: "the source is one of the kind",
-  subtype_of: "every one of the source's kind is one of the target's",
-};
+const CHILDREN = 50; // One page of a world; the next comes on demand.
+const COUNTED_MAX = 100000; // As many as the server counts.
 
-function World({ id, name, type, scope }) {
+const told = (size) => (size === null ? "" : size >= COUNTED_MAX ? `${COUNTED_MAX.toLocaleString("en")} or more inside` : `${size.toLocaleString("en")} inside`);
+
+function World({ id, name, type, size, scope, params }) {
   const [open, setOpen] = useState(false);
-  return html`<li><button class="link" aria-expanded=${open} onClick=${() => setOpen(!open)}>${open ? "▾" : "▸"} ${name}</button> <span class="small soft">${type}</span> ${type !== "Scope" && html`<a class="small" href=${link("memory", id)}>open</a>`}
-    ${open && html`<${Children} id=${id} scope=${scope} />`}</li>`;
+  return html`<li><button class="link" aria-expanded=${open} onClick=${() => setOpen(!open)}>${open ? "▾" : "▸"} ${name}</button> <span class="small soft">${type} ${told(size)}</span> ${type !== "Scope" && html`<a class="small" href=${link("memory", id)}>open</a>`}
+    ${open && html`<${Children} id=${id} scope=${scope} params=${params} />`}</li>`;
 }
 
-function Children({ id, scope }) {
-  const page = useLoaded((signal) => post("/v1/query", { query: { seeds: [id], steps: [{ op: "traverse", types: ["contains"], direction: "out", hops: 1 }], limit: CHILDREN_MAX }, ...scope }, signal), [id]);
-  return html`<${Loaded} of=${page}>${(data) => data.nodes.length === 0 ? html`<p class="soft small">It is empty.</p>` : html`
-    <p class="small soft">${data.nodes.length}${data.nodes.length >= CHILDREN_MAX ? " or more" : ""} inside</p>
-    <ul class="tree">${data.nodes.map((node) => ["Session", "World", "Document", "Summary"].includes(node.type)
-      ? html`<${World} key=${node.id} id=${node.id} name=${textOf(node).slice(0, 80)} type=${node.type} scope=${scope} />`
-      : html`<li key=${node.id}><a href=${link("memory", node.id)}>${textOf(node).slice(0, 120)}</a> <span class="small soft">${node.type}</span></li>`)}</ul>`}</${Loaded}>`;
+function Children({ id, scope, params }) {
+  const [more, setMore] = useState([]);
+  const ask = (cursor, signal) => get("/v1/interior", { id, limit: CHILDREN, cursor, ...scope, ...clocksOf(params) }, signal);
+  const page = useLoaded((signal) => { setMore([]); return ask(undefined, signal); }, [id, params.as_of, params.known_at]);
+  return html`<${Loaded} of=${page}>${(data) => {
+    const pages = [data, ...more];
+    const nodes = pages.flatMap((one) => one.nodes.map((node, place) => ({ node, size: one.sizes[place] })));
+    const next = pages[pages.length - 1].next_cursor;
+    if (!nodes.length) return html`<p class="soft small">Nothing is in it at this time.</p>`;
+    return html`<ul class="tree">${nodes.map(({ node, size }) => size > 0
+      ? html`<${World} key=${node.id} id=${node.id} name=${textOf(node).slice(0, 80)} type=${node.type} size=${size} scope=${scope} params=${params} />`
+      : html`<li key=${node.id}><a href=${link("memory", node.id)}>${textOf(node).slice(0, 120)}</a> <span class="small soft">${node.type}</span></li>`)}
+      ${next && html`<li><button onClick=${() => attempt(async () => setMore([...more, await ask(next)]))}>Show more</button></li>`}</ul>`;
+  }}</${Loaded}>`;
+}
+
+function ScopeWorld({ one, params, isFirst }) {
+  const scope = scopeOf(one.name);
+  // The size of the shown scope alone: a server may have thousands of scopes.
+  const page = useLoaded((signal) => (isFirst ? get("/v1/interior", { limit: 1, ...scope, ...clocksOf(params) }, signal) : Promise.resolve({ size: null })), [isFirst, params.as_of, params.known_at]);
+  return html`<${World} id=${one.id} name=${one.name.replace(":", " ")} type="Scope" size=${page.data ? page.data.size : null} scope=${scope} params=${params} />`;
+}
+
+function Around({ scope, params }) {
+  return html`<h2>Around a node</h2>
+    <div class="bar"><${Picker} name="start" label="Start at" scope=${scope} onPick=${(node) => change({ start: node.id })} /></div>
+    ${params.start && html`<${GraphOf} start=${params.start} scope=${scope} params=${params} />`}
+    <h2>A path between two nodes</h2>
+    <div class="bar"><${Picker} name="first" label=${params.from ? `From ${params.from.slice(0, 8)}, or` : "From"} scope=${scope} onPick=${(node) => change({ from: node.id })} />
+      <${Picker} name="last" label=${params.to ? `to ${params.to.slice(0, 8)}, or` : "to"} scope=${scope} onPick=${(node) => change({ to: node.id })} /></div>
+    ${params.from && params.to && html`<${PathBetween} start=${params.from} end=${params.to} scope=${scope} params=${params} />`}`;
 }
 
 export function Worlds({ where, scope, stamp }) {
-  const [start, setStart] = useState("");
-  const [ends, setEnds] = useState(null);
+  const { params } = where;
   const page = useLoaded(async (signal) => {
     const [scopes, types] = await Promise.all([get("/v1/scopes", { limit: 1000 }, signal), get("/v1/ontology", scope, signal)]);
     return { scopes: scopes.scopes, types: types.types };
-  }, [where.params.scope, stamp]);
-  return html`<h1>Worlds</h1><${Loaded} of=${page}>${(data) => html`
-    ${data.scopes.length === 0 ? html`<${Empty} title="No worlds yet">Each user, agent, app and run has a world of its own.</${Empty}>`
-      : html`<ul class="tree">${data.scopes.map((one) => html`<${World} key=${one.id} id=${one.id} name=${one.name.replace(":", " ")} type="Scope" scope=${scopeOf(one.name)} />`)}</ul>`}
-    <h2>Around a node</h2>
-    <form class="bar" onSubmit=${(event) => { event.preventDefault(); setStart(event.target.elements.start.value.trim()); }}>
-      <label>Id <input class="mono" name="start" required /></label><button>Draw</button></form>
-    ${start && html`<${GraphOf} start=${start} scope=${scope} />`}
-    <h2>A path between two nodes</h2>
-    <form class="bar" onSubmit=${(event) => { event.preventDefault(); const { first, last } = event.target.elements; setEnds([first.value.trim(), last.value.trim()]); }}>
-      <label>From <input class="mono" name="first" required /></label><label>to <input class="mono" name="last" required /></label><button>Find</button></form>
-    ${ends && html`<${PathBetween} start=${ends[0]} end=${ends[1]} scope=${scope} />`}
+  }, [params.scope, stamp]);
+  return html`<h1>Worlds</h1><${Loaded} of=${page}>${(data) => {
+    const first = data.scopes.filter((one) => one.name === params.scope);
+    const all = [...first, ...data.scopes.filter((one) => one.name !== params.scope)];
+    return html`${all.length === 0 ? html`<${Empty} title="No worlds yet">Each user, agent, app and run has a world of its own.</${Empty}>`
+      : html`<ul class="tree">${all.map((one) => html`<${ScopeWorld} key=${one.id} one=${one} isFirst=${all.length < 20 || one.name === params.scope} params=${params} />`)}</ul>`}
+    <${Around} scope=${scope} params=${params} />
     <h2>Edge types</h2><div class="scroll"><table><thead><tr><th>type</th><th>meaning</th></tr></thead><tbody>
-      ${data.types.map((one) => html`<tr key=${one.type}><td>${one.type}</td><td>${MEANING[one.type] || (one.declaration ? Object.entries(one.declaration).filter(([, value]) => value === true).map(([name]) => name.replaceAll("_", " ")).join(", ") : "a type of this store")}</td></tr>`)}</tbody></table></div>`}</${Loaded}>`;
+      ${data.types.map((one) => html`<tr key=${one.type}><td>${one.type}</td><td>${MEANING[one.type] || (one.declaration ? Object.entries(one.declaration).filter(([, value]) => value === true).map(([name]) => name.replaceAll("_", " ")).join(", ") : "a type of this store")}</td></tr>`)}</tbody></table></div>`;
+  }}</${Loaded}>`;
 }
