@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import worlddb
+from crash.sharer import HELD, TEXT
 from crash.test_cut import lives, verify
-from crash.test_kill import Witness, doomed, kill_crowd, lines_of
+from crash.test_kill import Witness, doomed, kill_crowd, last_words, lines_of
 from encryption.encrypting_build import environment
 from faces.command import COMMAND
 from faces.http.serving import Answer, Process, Site
@@ -32,6 +34,8 @@ from store.postgres.outages import cut_lines, failovers, killed_servers, side_by
 
 KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
+SHARER = Path(__file__).parents[1] / "crash" / "sharer.py"
+SHARING_USERS = 3  # six rights between them, so that each is given and revoked often
 TEXTS = 40
 """Memories of a store whose bytes are flipped: its pages hold every table."""
 HOSTILE_S_MAX = 10.0  # for one text of a hundred thousand characters, on a busy machine
@@ -106,6 +110,47 @@ def crowded_kills(folder: Path, rounds: int, seed: int) -> Outcome:
             break
         outcome.count("acknowledged", heard)
     return outcome
+
+
+def shared_kills(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Kill who gives grants and sets policies: each right is as acknowledged, and a hold holds."""
+    moments, outcome, path = random.Random(seed), Outcome(), folder / "store.db"
+    rights: dict[tuple[str, str], bool | None] = {}
+    for number in range(rounds):
+        outcome.tried += 1
+        with doomed(path, seed + number, SHARER, SHARING_USERS) as sharer:
+            said = lines_of(sharer.stdout)
+            lines = list(islice(said, 2 * moments.randrange(1, 12) + moments.randrange(2)))
+            sharer.kill()
+            lines += said
+            complaint = last_words(sharer)
+        if complaint:
+            outcome.failures.append(f"kill {number}: {complaint!r:.300}")
+            break
+        for at, (what, giver, taker) in enumerate(lines):
+            if what in ("grant", "revoke"):
+                # The first line of two announces it: a kill may come before or after the commit.
+                rights[giver, taker] = None if at % 2 == 0 else what == "grant"
+        outcome.count("acknowledged", len(lines) // 2)
+        outcome.failures += _wrong_rights(path, rights)
+    return outcome
+
+
+def _wrong_rights(path: Path, rights: dict[tuple[str, str], bool | None]) -> list[str]:
+    """Return what a store says otherwise than what was acknowledged; settle what was not."""
+    with worlddb.Memory(path, embedder="none", recluster="off") as memory:
+        wrong = [str(problem) for problem in memory.db.check()]
+        if [one.text for one in memory.list(user_id=HELD)] != [TEXT]:
+            wrong.append("what is under legal hold has changed")
+        for (giver, taker), expected in rights.items():
+            try:
+                found = bool(list(memory.bound(user_id=taker).list(user_id=giver)))
+            except worlddb.WorldDBError:
+                found = False
+            if expected is not None and found != expected:
+                wrong.append(f"{taker} reads {giver}: {found}, acknowledged was {expected}")
+            rights[giver, taker] = found
+    return wrong
 
 
 def power_cuts(folder: Path, rounds: int, seed: int) -> Outcome:
@@ -390,6 +435,7 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "kills": (kills, 2, 750),
     "crowded kills": (crowded_kills, 2, 200),
     "encrypted kills": (encrypted_kills, 2, 100),
+    "shared kills": (shared_kills, 2, 150),
     "power cuts": (power_cuts, 2, 250),
     "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),

@@ -18,12 +18,10 @@ def texts(found: Any) -> list[str]:
 
 
 @pytest.fixture(params=["held", "wide"])
-def filled(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Memory]:
-    if request.param == "wide":
-        monkeypatch.setattr(search.HeldWorlds, "_is_too_large", lambda *args: True)
+def filled(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     with Memory(tmp_path / "a.db", recluster="off", extractor="verbatim") as made:
+        if request.param == "wide":
+            made.db.engine.search._interiors = search.HeldWorlds(held_max=0)
         for number in range(60):
             made.write(
                 f"Note {number}: the vault of team {number % 7} is green.",

@@ -19,6 +19,7 @@ import pytest
 import worlddb
 from recall.search_stage import hold_at_most
 from worlddb import Memory, WorldDBError
+from worlddb.faces.calls import CALLS
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = (
@@ -202,11 +203,21 @@ def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "grep", partial(ada.grep_files, "tea")
     yield "export", partial(ada.export, user_id="ada")
     yield "check", ada.check
+    yield "retention", ada.retention
+    yield "branches", ada.branches
+    yield "branch diff", partial(ada.branch_diff, "try")
+    yield "fading", partial(ada.fading, below=1.0, limit=100)
+    yield "pending", ada.pending
+    yield "audited reads", ada.reads
+    yield "prove history", ada.prove_history
+    yield "glob", partial(ada.glob_files, "**")
+    yield "read file", partial(ada.read_file, "notes/tea.md")
     own = [one.id for one in ada.list(limit=1_000, include_retired=True)][::4]
     own += [node.id for node in ada.query("filter_type Entity").nodes][::2]
     for ident in own:
         yield f"read {ident}", partial(ada.read, ident)
         yield f"identity {ident}", partial(ada.identity, ident)
+        yield f"prove {ident}", partial(ada.prove, ident)
         for line in ("traverse same_as both", "traverse refers_to both 2", "traverse causes in"):
             yield f"{line} {ident}", partial(ada.query, f"seeds {ident} | {line}")
 
@@ -283,6 +294,17 @@ def told(ada: Memory, foreign: list[str]) -> dict[str, Any]:
     return found | {name: answer(call) for name, call in writes(ada)}
 
 
+class AskedCalls:
+    """A memory that keeps which of its calls were asked for."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.names = memory, set[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        self.names.add(name)
+        return getattr(self.memory, name)
+
+
 BOUNDS: dict[str, dict[str, Any]] = {
     "ada": {"user_id": "ada"},
     "ada in the shop": {"user_id": "ada", "app_id": "shop"},
@@ -298,7 +320,9 @@ def test_others_change_no_answer(seed: int, held: bool, bounds: str) -> None:
     with history(seed, held=held) as story:
         others = (story.nodes[0], story.nodes[-1], story.edges[0], story.edges[-1])
         foreign = [*others, str(worlddb.ScopeName("user", "user 1").id()), NOBODY]
-        among = told(story.memory.bound(**BOUNDS[bounds], actor="ada"), foreign)
+        ada: Any = AskedCalls(story.memory.bound(**BOUNDS[bounds], actor="ada"))
+        among = told(ada, foreign)
+        assert [call.name for call in CALLS if call.reads and call.name not in ada.names] == []
         assert story.db.check() == []
     with history(None, held=held) as story:
         alone = told(story.memory.bound(**BOUNDS[bounds], actor="ada"), foreign)

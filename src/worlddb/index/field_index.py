@@ -114,9 +114,14 @@ class RowFilter:
         wanted = np.fromiter(rows, np.int64)
         return set(wanted[self.mask(wanted)].tolist())
 
-    def few(self, most: int) -> list[int] | None:
-        """Return all rows that the condition is true of; None if they may be more than `most`."""
+    def few(self, most: int, among: NDArray[np.int64] | None = None) -> list[int] | None:
+        """Return all rows, or those `among` some, that the condition is true of.
+
+        None if they may be more than `most`.
+        """
         rows = np.flatnonzero(self.maybe)
+        if among is not None:
+            rows = rows[np.isin(rows, among, assume_unique=True)]
         return None if len(rows) > most else rows[self.mask(rows)].tolist()
 
 

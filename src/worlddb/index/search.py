@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from worlddb.errors import ConflictError, InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.inputs import encode_text
+from worlddb.model.records import Edge, Node
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, Head
 from worlddb.view.visibility import Moment
@@ -164,11 +166,19 @@ class Search:
         self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
     ) -> AbstractContextManager[HeldWorld | None]:
         """Hold worlds in memory as of the reader's commit; yields None if they are too large."""
+        return self._holders().holding(reader, worlds, moment, members)
+
+    def large(
+        self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
+    ) -> AbstractContextManager[HeldWorld | None]:
+        """Hold what is or was inside worlds of any size: the rows, and their vectors."""
+        return self._holders().holding_rows(reader, worlds, moment, members)
+
+    def _holders(self) -> HeldWorlds:
         with self._lock:
             if self._interiors is None:
                 self._interiors = HeldWorlds()
-            interiors = self._interiors
-        return interiors.holding(reader, worlds, moment, members)
+            return self._interiors
 
     def wide(self) -> StoreSearch:
         """Return the search through the whole-store indexes, for worlds too large to be held."""
@@ -176,7 +186,7 @@ class Search:
             if self._wide is None:
                 from worlddb.index.store_search import StoreSearch
 
-                self._wide = StoreSearch(self._store)
+                self._wide = StoreSearch(self._store, self.large)
             return self._wide
 
     def follow(self, *, elsewhere: bool = False) -> None:
@@ -265,6 +275,16 @@ class Search:
         return embedder
 
 
+class AnyMoment(Moment):
+    """At no time in particular: what began later or has ended counts, too."""
+
+    __slots__ = ()
+
+    def holds(self, thing: Node | Edge) -> bool:
+        """Return True."""
+        return True
+
+
 class HeldKey(NamedTuple):
     """What is held: some worlds, with or without their members, at a moment."""
 
@@ -281,14 +301,35 @@ def _new_world(key: HeldKey) -> HeldWorld:
     return HeldWorld(key.worlds, key.members)
 
 
+def _new_large_world(key: HeldKey) -> HeldWorld:
+    """Return worlds of which only the rows will be held."""
+    from worlddb.index.large_world import LargeWorld
+
+    return LargeWorld(key.worlds, key.members)
+
+
 class HeldWorlds:
     """The worlds of one open store that are held in memory; the least recently used goes first."""
 
-    def __init__(self, held_max: int = HELD_MAX) -> None:
+    def __init__(
+        self, held_max: int = HELD_MAX, make: Callable[[HeldKey], HeldWorld] = _new_world
+    ) -> None:
         self._held_max = held_max
+        self._make = make
         self._lock = threading.Lock()
         self._held: OrderedDict[HeldKey, HeldWorld] = OrderedDict()
-        self._too_large: dict[HeldKey, int] = {}
+        self._too_large: set[HeldKey] = set()
+        self._large: HeldWorlds | None = None
+
+    def holding_rows(
+        self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
+    ) -> AbstractContextManager[HeldWorld | None]:
+        """Hold what is or was inside worlds of any size: the rows, and their vectors."""
+        with self._lock:
+            if self._large is None:
+                self._large = HeldWorlds(sys.maxsize, _new_large_world)
+            large = self._large
+        return large.holding(reader, worlds, AnyMoment(moment.now, None, None), members)
 
     @contextmanager
     def holding(
@@ -300,12 +341,12 @@ class HeldWorlds:
         """
         key = HeldKey(tuple(sorted(set(worlds))), members, moment.valid, moment.known)
         head = reader.head()
-        if self._is_too_large(key, reader, head):
+        if self._is_too_large(key, reader, head, moment):
             yield None
             return
         if reader.is_uncommitted:
             # The transaction may be rolled back, so nothing of it is kept.
-            passing = _new_world(key)
+            passing = self._make(key)
             yield passing if passing.read(reader, moment, self._held_max) else None
             return
         found = self._held_or_new(key)
@@ -318,7 +359,7 @@ class HeldWorlds:
         try:
             if found.head is not None and found.head.seq > head.seq:
                 # Another thread is at a later commit; this snapshot gets a copy of its own.
-                found = _new_world(key)
+                found = self._make(key)
             if self._follow(key, found, reader, moment):
                 yield found
                 return
@@ -326,20 +367,23 @@ class HeldWorlds:
             lock.release()
         yield None
 
-    def _is_too_large(self, key: HeldKey, reader: Reader, head: Head) -> bool:
+    def _is_too_large(self, key: HeldKey, reader: Reader, head: Head, moment: Moment) -> bool:
         if key.worlds == (ROOT_ROW,) and head.nodes > self._held_max + 1:
             from worlddb.index.held_world import nodes_at
 
             # An earlier state is as large as it was then.
             return nodes_at(reader, key.known) > self._held_max + 1
-        # A world seldom shrinks: it is checked again only after the store has grown a lot.
-        return head.nodes < self._too_large.get(key, 0)
+        if key not in self._too_large or reader.is_uncommitted:
+            return key in self._too_large
+        # Its own size alone decides: what is held must not depend on how the store grows elsewhere.
+        with self.holding_rows(reader, key.worlds, moment, key.members) as inside:
+            return inside is None or len(inside) > self._held_max
 
     def _held_or_new(self, key: HeldKey) -> HeldWorld:
         with self._lock:
             found = self._held.pop(key, None)
             if found is None:
-                found = _new_world(key)
+                found = self._make(key)
             self._held[key] = found
             return found
 
@@ -355,6 +399,7 @@ class HeldWorlds:
                 fits = found.follow(reader, moment, self._held_max)
         finally:
             with self._lock:
+                self._too_large.discard(key)
                 if not fits:
                     # Too large, or stopped half-way and unusable.
                     self._held.pop(key, None)
@@ -366,7 +411,7 @@ class HeldWorlds:
             with self._lock:
                 if len(self._too_large) >= WORLDS_MAX:
                     self._too_large.clear()
-                self._too_large[key] = reader.head().nodes + self._held_max // 2
+                self._too_large.add(key)
         return fits
 
 

@@ -6,8 +6,8 @@ nodes that contain them. Vectors: the nearest-neighbour index. Nodes outside the
 left out, and the search goes deeper until enough nodes are left.
 
 How rare a word is elsewhere is no business of who asks inside a world. There each word is counted,
-and its newest nodes are taken, inside the view alone: what lies outside changes neither which nodes
-are found nor their scores. It costs time only.
+its newest nodes are taken, and every vector is compared, inside the view alone: what lies outside
+changes neither which nodes are found nor their scores. It costs time only.
 
 The nearest-neighbour index is built at the first search of a large world and saved beside the store
 when it closes. It is used again if the journal still holds the commit at which it was saved. The
@@ -20,7 +20,8 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +30,14 @@ from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
 from worlddb.index.composed_worlds import STORED
-from worlddb.index.held_world import Bm25, inverse_frequency
-from worlddb.index.nearest import Nearest, saved_stamp
+from worlddb.index.held_world import Bm25, HeldWorld, inverse_frequency
+from worlddb.index.nearest import Nearest, best, ranked_rows, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import Vectors
-from worlddb.language.text_tokens import MARKS, language_of, node_words
-from worlddb.model.inputs import to_micros
+from worlddb.language.text_tokens import MARKS, node_words
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, ModelRow
-from worlddb.view.visibility import View, is_answer
+from worlddb.view.visibility import Moment, View, is_answer
 
 CANDIDATES_MAX = 1_200
 """About how many nodes the database ranks for one question; more would take too long."""
@@ -63,6 +63,11 @@ Keep = Callable[[Sequence[int]], set[int]]
 """Returns the rows that the caller may see."""
 Found = list[tuple[int, float]]
 """(row, score) pairs."""
+Rows = NDArray[np.int64]
+LargeWorlds = Callable[
+    [Reader, Sequence[int], Moment, bool], AbstractContextManager[HeldWorld | None]
+]
+"""Holds the rows of worlds of any size, and their vectors; see `Search.large`."""
 
 _PLACE = struct.Struct("<qq32s")
 
@@ -206,11 +211,21 @@ def best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
     return {row: scored[row] for row in order[:most]}
 
 
+class AskedInside(NamedTuple):
+    """What was found out about a view: the nodes of words, the rows inside, the smallest group."""
+
+    view: View
+    found: dict[str, list[int]]
+    rows: Rows
+    group: Sequence[int]
+
+
 class StoreSearch:
     """Search over all nodes of one open store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, large: LargeWorlds) -> None:
         self._lock = threading.Lock()
+        self._large = large
         self._nearby = NearestIndex(store)
         self._counts: dict[str, int] = {}
         self._counted_at = 0
@@ -232,10 +247,11 @@ class StoreSearch:
         """Return a sample of the nodes in a view that could be answers; None if there are few.
 
         It tells how usual a score is, so it does not ask for validity: every n-th node up to the
-        last power of two; of less than the whole store, the newest nodes there.
+        last power of two.
         """
         reader, types = view.reader, view.types
-        nodes = reader.head().nodes if is_whole(view) else _size_inside(view)
+        inside = None if is_whole(view) else self.rows_inside(view)
+        nodes = reader.head().nodes if inside is None else len(inside)
         last = 1 << (max(nodes, 1).bit_length() - 1)
         worlds = tuple(tuple(group) for group in (view.worlds, *view.within))
         key = worlds, view.members, types, last, vectors is None
@@ -243,8 +259,8 @@ class StoreSearch:
             if key in self._samples:
                 return self._samples[key]
         chosen: Sequence[int] = range(ROOT_ROW + 1, last + 1, max(1, last // SAMPLED_NODES))
-        if not is_whole(view):
-            chosen = _newest_nodes(view)
+        if inside is not None:
+            chosen = inside[: last : max(1, last // SAMPLED_NODES)].tolist()
         text, rows = Bm25(), []
         for body in reader.bodies(chosen):
             if is_answer(body, names=types is not None) and (types is None or body.type in types):
@@ -253,8 +269,7 @@ class StoreSearch:
         found = None
         if len(rows) >= SAMPLE_MIN:
             matrix = None if vectors is None else vectors.load(reader, rows)
-            size = round(max(nodes, len(chosen)) * len(rows) / len(chosen))
-            found = NodeSample(rows, text, matrix, size)
+            found = NodeSample(rows, text, matrix, round(nodes * len(rows) / len(chosen)))
         with self._lock:
             while len(self._samples) >= SAMPLES_KEPT:
                 self._samples.pop(next(iter(self._samples)))
@@ -275,18 +290,41 @@ class StoreSearch:
         common = [word for word in sorted(counts, key=counts.__getitem__) if counts[word]][:2]
         if len(common) > 1 and counts[common[0]] == INSIDE_MAX:
             rows.update(_newest_inside(view, common))
-        total = max(_size_inside(view), *counts.values(), 1)
+        total = max(min(len(self.rows_inside(view)), INSIDE_NODES), *counts.values(), 1)
         return WordCounts(counts, total, INSIDE_WORDS, sorted(rows), found)
 
     def _inside(self, view: View, asked: Sequence[str]) -> dict[str, list[int]]:
         """Return the newest nodes of each word inside a view; a recall asks for them repeatedly."""
-        last = self._last
-        if getattr(last, "view", None) is not view:
-            last.view, last.found = view, {}
+        found = self._asked(view).found
         for word in asked:
-            if word not in last.found:
-                last.found[word] = _newest_inside(view, [word])
-        return {word: last.found[word] for word in asked}
+            if word not in found:
+                found[word] = _newest_inside(view, [word])
+        return {word: found[word] for word in asked}
+
+    def _asked(self, view: View) -> AskedInside:
+        """Return what this thread has found out about a view; a recall asks repeatedly."""
+        last: AskedInside | None = getattr(self._last, "asked", None)
+        if last is None or last.view is not view:
+            last = self._last.asked = AskedInside(view, {}, *self._rows_of_groups(view))
+        return last
+
+    def rows_inside(self, view: View) -> Rows:
+        """Return what is or was inside a view of less than the whole store, by row."""
+        return self._asked(view).rows
+
+    def _rows_of_groups(self, view: View) -> tuple[Rows, Sequence[int]]:
+        """Return the rows inside every group of worlds of a view, and its smallest group."""
+        found: list[tuple[Rows, Sequence[int]]] = []
+        for group in (view.worlds, *view.within):
+            if tuple(group) == (ROOT_ROW,):
+                continue
+            with self._large(view.reader, group, view.moment, view.members) as world:
+                assert world is not None, "a large world has no limit"
+                found.append((np.array(world.rows, dtype=np.int64), group))
+        rows, smallest = min(found, key=lambda one: len(one[0]))
+        for others, _ in found:
+            rows = rows if others is rows else rows[np.isin(rows, others, assume_unique=True)]
+        return rows, smallest
 
     def text(self, view: View, asked: Mapping[str, float], most: int) -> Found:
         """Return (row, score) of the best visible nodes by weighted words."""
@@ -365,19 +403,20 @@ class StoreSearch:
         return self._languages
 
     def _languages_inside(self, view: View) -> set[str]:
+        """Return the languages that nodes inside a view have; what was found once is kept."""
         worlds = tuple(tuple(group) for group in (view.worlds, *view.within))
-        reader, now = view.reader, to_micros(view.moment.now, "now")
-        last = max(reader.placed.latest(view.worlds, reader.head().nodes + 1, now, 1), default=0)
+        reader, rows = view.reader, self.rows_inside(view)
         with self._lock:
-            known, told = self._told.get(worlds, (0, frozenset[str]()))
-        if last > known:
-            fresh = [row for row in _newest_nodes(view) if row > known]
-            said = {language_of(body.content) for body in reader.bodies(fresh)}
-            told |= {code for code in said if code is not None}
-            with self._lock:
-                while len(self._told) >= SAMPLES_KEPT:
-                    self._told.pop(next(iter(self._told)))
-                self._told[worlds] = last, told
+            before, told = self._told.get(worlds, (0, frozenset[str]()))
+        unseen = {mark: code for mark, code in MARKS.items() if code not in told}
+        there = reader.texts.counts(list(unseen), 1)
+        for mark, code in unseen.items():
+            if there[mark] and _has_word(reader, mark, rows[rows > before]):
+                told |= {code}
+        with self._lock:
+            while len(self._told) >= SAMPLES_KEPT:
+                self._told.pop(next(iter(self._told)))
+            self._told[worlds] = int(rows[-1]) if len(rows) else 0, told
         return set(told)
 
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
@@ -426,18 +465,36 @@ class StoreSearch:
     # -- vectors -----------------------------------------------------------------------------------
 
     def nearest(
-        self,
-        reader: Reader,
-        vectors: Vectors,
-        vector: NDArray[np.float32],
-        keep: Keep,
-        most: int,
+        self, view: View, vectors: Vectors, vector: NDArray[np.float32], most: int
     ) -> Found:
-        """Return (row, cosine) of the nearest visible nodes."""
-        index = self._nearby.index(reader, vectors)
+        """Return (row, cosine) of the nearest visible nodes; of less than the store, exactly."""
+        reader, look = view.reader, self._looking_inside(view, vectors, vector)
+        if look is None:
+            look = partial(self._nearby.index(reader, vectors).search, vector)
         # One more, because the root may be among them and is never visible.
-        found = _until_enough(lambda deep: index.search(vector, deep), keep, most, most + 1)
-        return _tied_by_id(reader, found)[:most]
+        return _tied_by_id(reader, _until_enough(look, view.keep, most, most + 1))[:most]
+
+    def _looking_inside(
+        self, view: View, vectors: Vectors, vector: NDArray[np.float32]
+    ) -> Callable[[int], Found] | None:
+        """Return a search among all vectors inside a view; None for the whole store."""
+        if is_whole(view):
+            return None
+        _, _, rows, group = self._asked(view)
+        with self._large(view.reader, group, view.moment, view.members) as world:
+            assert world is not None, "a large world has no limit"
+            matrix = world.vectors(view.reader, vectors)
+            held, near = np.array(world.rows, dtype=np.int64), np.vecdot(matrix, vector)
+            blank = np.flatnonzero(near == 0)
+            kept = np.isin(held, rows, assume_unique=True)
+            kept[blank[~matrix[blank].any(axis=1)]] = False  # Without a vector: never near.
+        rows, near = held[kept], near[kept]
+
+        def look(deep: int) -> Found:
+            top = best(near, deep)
+            return ranked_rows(rows[top], near[top], deep)
+
+        return look
 
     def close(self) -> None:
         """Save the nearest-neighbour index for the next time the store is opened."""
@@ -451,22 +508,20 @@ def _rarity(total: int, count: int) -> float:
 
 def is_whole(view: View) -> bool:
     """Return whether a view is the whole store."""
-    return tuple(view.worlds) == (ROOT_ROW,) and not view.within
+    return all(tuple(group) == (ROOT_ROW,) for group in (view.worlds, *view.within))
 
 
-def _newest_nodes(view: View) -> list[int]:
-    """Return the newest nodes of a view and the parts of them: never what lies outside of it."""
-    reader, now = view.reader, to_micros(view.moment.now, "now")
-    newest = reader.placed.latest(view.worlds, reader.head().nodes + 1, now, SAMPLED_NODES)
-    rows = {*newest, *reader.children_of(newest)}
-    return sorted(view.keep_world(rows) if view.within else rows)[-SAMPLED_NODES:]
-
-
-def _size_inside(view: View) -> int:
-    """Return how many nodes live in the worlds of a view or are members there, counted so far."""
-    reader, now = view.reader, to_micros(view.moment.now, "now")
-    newest = reader.placed.latest(view.worlds, reader.head().nodes + 1, now, INSIDE_NODES)
-    return len(view.keep_world(newest) if view.within else newest)
+def _has_word(reader: Reader, word: str, rows: Rows) -> bool:
+    """Return whether any of some rows has a word; `rows` ascend."""
+    deep, seen = DEPTH_GROWTH * INSIDE_MAX, 0
+    while len(rows):
+        found = reader.texts.latest([word], deep)
+        if np.isin(found[seen:], rows).any():
+            return True
+        if len(found) < deep or found[-1] < rows[0]:
+            return False
+        deep, seen = deep * DEPTH_GROWTH, len(found)
+    return False
 
 
 def _with_the_rarest(counted: WordCounts, asked: Mapping[str, float], most: int) -> list[int]:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from worlddb.errors import CorruptionError, InvalidInputError, StorageError
@@ -17,6 +18,7 @@ from worlddb.model.address import ID_BYTES, Id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+TIMES_KEPT = 4_096  # What one commit wrote has one time, and mostly holds from it on.
 
 METADATA_DEPTH_MAX = 50
 """Far below Python's own limit: whatever was written can be read from any depth of calls."""
@@ -80,6 +82,7 @@ def commit_time(clock: int, last: int) -> int:
     return max(clock, last + 1)
 
 
+@lru_cache(TIMES_KEPT)
 def from_micros(micros: int) -> datetime:
     """Return stored microseconds since 1970 as an aware UTC datetime.
 

@@ -65,7 +65,7 @@ def settled(query: Query) -> Query:
         if op.kind in SETTINGS:
             query = applied(query, op)
     prefers = any(op.kind == "prefer_summaries" and op.on for op in query.ops)
-    return replace(query, prefer_summaries=prefers)
+    return query if query.prefer_summaries == prefers else replace(query, prefer_summaries=prefers)
 
 
 def applied(query: Query, op: Op) -> Query:

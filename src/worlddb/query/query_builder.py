@@ -180,7 +180,7 @@ class QueryBuilder:
     def _with(self, **changes: Any) -> QueryBuilder:
         seeds, ids = changes.pop("seeds", self._seeds), changes.pop("ids", self._ids)
         bounds = changes.pop("bounds", self._bounds)
-        query = replace(self._query, **changes)
+        query = replace(self._query, **changes) if changes else self._query
         parts = (self._store, self._registry, self._search, self._clock)
         return QueryBuilder(*parts, query, (seeds, ids), bounds)
 

@@ -22,7 +22,7 @@ from worlddb.index.held_world import (
     weighed_words,
 )
 from worlddb.index.search import Search
-from worlddb.index.store_search import Found
+from worlddb.index.store_search import Found, is_whole
 from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.records import TextMatch
 from worlddb.store.interface import Reader
@@ -56,7 +56,6 @@ def find_rows(
         InvalidInputError: the vector is not one of this store's.
     """
     reader = view.reader
-    nodes = reader.head().nodes
     with search.interior(reader, view.worlds, view.moment, view.members) as interior:
         if interior is None:
             if most is None and text is not None and match == "any":
@@ -64,10 +63,11 @@ def find_rows(
                 every = wide.every(view, asked(text, wide.languages(view)), WIDE_MAX)
                 if every is not None:
                     return StartSet([row for row, _ in every])
-            wanted = min(WIDE_MAX if most is None else most, nodes)
+            size = _size(search, view)
+            wanted = min(WIDE_MAX if most is None else most, max(size, 1))
             found = _wide(search, view, text=text, match=match, vector=vector, most=wanted)
             by_any = text is not None and match == "any"  # The rarer words alone were looked for.
-            if most is None and (by_any or len(found) >= wanted) and len(found) < nodes - 1:
+            if most is None and (by_any or len(found) >= wanted) and len(found) < size:
                 return StartSet([row for row, _ in found], _cut(text, len(found)))
             return StartSet([row for row, _ in found])
         interior, within = interior.narrowed(view, [None] * len(view.within))
@@ -81,9 +81,16 @@ def find_rows(
             scores = VectorRows(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
             # From 0 to 2, and 0 for what has no vector: the farthest is still a neighbour.
             scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
-        wanted = nodes if most is None else min(most, nodes)
+        wanted = len(interior) if most is None else most
         positions = ranked(np.where(seen, scores, 0), interior.ids, wanted)
         return StartSet([interior.rows[at] for at in positions])
+
+
+def _size(search: Search, view: View) -> int:
+    """Return how many nodes there are to be found."""
+    if is_whole(view):
+        return view.reader.head().nodes - 1  # The root is never found.
+    return len(search.wide().rows_inside(view))
 
 
 def _cut(text: str | None, kept: int) -> str:
@@ -126,10 +133,9 @@ def _wide(
     most: int,
 ) -> Found:
     """Search through the indexes of the whole store."""
-    reader, wide, keep = view.reader, search.wide(), view.keep
+    wide = search.wide()
     if text is None:
-        wanted = checked_vector(search, vector)
-        return wide.nearest(reader, search.vectors(), wanted, keep, most)
+        return wide.nearest(view, search.vectors(), checked_vector(search, vector), most)
     if match != "any":
         found = wide.strict(view, words(text), match == "phrase", most)
         for code in sorted(wide.languages(view)):

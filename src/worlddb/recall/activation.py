@@ -101,6 +101,7 @@ class Spreading:
         self._classes = classes and reader.has_proposals()
         self._newest = False  # With names alone, the newest references of a hub are read.
         self._onward: dict[int, dict[int, Way]] = {}
+        self._edges: dict[int, EdgeRow] = {}
 
     def lifted(self, question: str, also: Sequence[str] = ()) -> dict[int, Way]:
         """Return what the names in a question give to texts: at most 1 for each name.
@@ -353,7 +354,7 @@ class Spreading:
         numbers: Sequence[int] = ()
         if moment.known is None:
             numbers = self._from_inside(reader.sweep.saying(targets, REFERENCES[0], said))
-            found = reader.edges(numbers) if len(numbers) <= SCALARS.references_max else None
+            found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
         else:
             found = reader.edges_at(targets, "in", REFERENCES, moment.known)
             inside = self._names.inside({item.source for item in found})
@@ -365,11 +366,17 @@ class Spreading:
             ]
             found = found if len(found) <= SCALARS.references_max or self._newest else None
         if found is None and self._newest:
-            found = reader.edges(numbers[-SCALARS.references_max :])
+            found = self._edges_of(numbers[-SCALARS.references_max :])
         if found is None:  # One of them is a hub, or each is known well.
             each = targets if len(targets) > 1 else []
             return [item for one in each for item in self._arriving({one}, said)]
         return [item for item in found if moment.holds(item.edge)]
+
+    def _edges_of(self, numbers: Sequence[int]) -> list[EdgeRow]:
+        """Return edges of the present by row; each is read once."""
+        new = [number for number in numbers if number not in self._edges]
+        self._edges.update((item.row, item) for item in self._reader.edges(new))
+        return [self._edges[number] for number in numbers]
 
     def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
         """Return edges that come from inside the view, the newest, one more than are read.
@@ -381,7 +388,7 @@ class Spreading:
             return numbers
         kept: list[int] = []
         for end in range(len(numbers), 0, -most):
-            found = self._reader.edges(numbers[max(0, end - most) : end])
+            found = self._edges_of(numbers[max(0, end - most) : end])
             inside = self._names.inside({item.source for item in found})
             kept[:0] = [item.row for item in found if item.source in inside]
             if len(kept) >= most:

@@ -41,7 +41,7 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.store_search import best_of
+from worlddb.index.store_search import best_of, is_whole
 from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
@@ -464,7 +464,7 @@ class Recaller:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
             if few is None:
-                found["vector"] = dict(wide.nearest(self.reader, vectors, vector, view.keep, depth))
+                found["vector"] = dict(wide.nearest(view, vectors, vector, depth))
             else:
                 cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
                 found["vector"] = best_of(dict(zip(few, cosines, strict=True)), depth)
@@ -529,8 +529,13 @@ class Recaller:
 
     def _few(self, most: int) -> list[int] | None:
         """Return all that can be found, if a filter leaves at most so many; else None."""
-        rows = None if self.view.where is None else self.view.where.few(most)
-        return None if rows is None else sorted(self.view.keep(rows))
+        view, where = self.view, self.view.where
+        if where is None:
+            return None
+        # How many a filter leaves elsewhere must not be felt.
+        inside = None if is_whole(view) else self.search.wide().rows_inside(view)
+        rows = where.few(most, inside)
+        return None if rows is None else sorted(view.keep(rows))
 
     def _best(self, scored: Mapping[int, float]) -> list[int]:
         """Return rows in the order in which a lane ranks them."""

@@ -35,8 +35,11 @@ class RowJudge(Protocol):
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some rows that the filter is true of."""
 
-    def few(self, most: int) -> list[int] | None:
-        """Return all rows that the filter is true of; None if they may be more than `most`."""
+    def few(self, most: int, among: NDArray[np.int64] | None = None) -> list[int] | None:
+        """Return all rows, or those `among` some, that the filter is true of.
+
+        None if they may be more than `most`.
+        """
 
 
 class WidenedTypes(NamedTuple):

@@ -17,7 +17,7 @@ import inspect
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
@@ -38,6 +38,7 @@ from worlddb.errors import (
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
 from worlddb.store.postgres.server_lines import ServerLines
+from worlddb.store.postgres.server_pipeline import Statement
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -72,10 +73,15 @@ address says itself holds instead."""
 FIRST_TENANT = "main"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
 """The tables that an erasure takes texts from."""
-_BEGIN = (
-    "BEGIN{}; SET LOCAL search_path = worlddb; SET LOCAL ROLE {}; SET LOCAL worlddb.tenant = '{}'"
+_SNAPSHOT = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)
+_SET = (
+    "SELECT set_config('search_path', 'worlddb', true), set_config('role', $1, true), "
+    "set_config('worlddb.tenant', $2, true)"
 )
-_SNAPSHOT = " ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SET_TO_WRITE = (
+    f"{_SET}, set_config('lock_timeout', $3, true), set_config('synchronous_commit', "
+    "coalesce($4, current_setting('synchronous_commit')), true)"
+)
 
 Meaning = tuple[tuple[type[Exception], ...], type[WorldDBError], str]
 MEANINGS: tuple[Meaning, ...] = (
@@ -167,19 +173,19 @@ def server_format(address: str) -> tuple[int, int]:
 class ServerTransaction:
     """The transaction of a server that a group of blocks shares, on a connection from the pool.
 
-    `beginning` is the statement that begins the next one.
+    `beginning` are the statements that begin the next one.
     """
 
     def __init__(
         self,
-        begun: Callable[[str], ServerSession],
+        begun: Callable[[Sequence[Statement]], ServerSession],
         give_back: Callable[[ServerSession], None],
         has: Callable[[Mark], bool],
     ) -> None:
         self._begun = begun
         self._give_back = give_back
         self.has = has
-        self.beginning = ""
+        self.beginning: Sequence[Statement] = ()
         self._session: ServerSession | None = None
 
     @property
@@ -199,6 +205,7 @@ class ServerTransaction:
 
     def begin_block(self) -> None:
         """Begin a block that can be undone alone."""
+        self.session.foreseen.clear()
         self.session.run("SAVEPOINT block")
 
     def end_block(self, is_nested: bool) -> None:
@@ -254,6 +261,7 @@ class PostgresStore:
         self._local = threading.local()
         self._idle: list[ServerSession] = []
         weakref.finalize(self, _close_all, self._idle)  # Also when the store is never closed.
+        self._rows: dict[bytes, int] = {}  # Of ids that sessions have met.
         self._context = SessionContext(verify_reads, random_bytes)
         self._pages = PageCache()
         self._gate = Gate(self.path, busy_timeout_s)
@@ -278,9 +286,10 @@ class PostgresStore:
             if found[0] is None:
                 raise StorageError(f"{self.path}: has no tenant {tenant!r}; open it to write")
             self._tenant = found[0]
-            session = ServerSession(con, self._context)
+            session = ServerSession(con, self._context, self._rows)
             if create:
-                con.execute(self._begin_write(self._busy_timeout_s, is_derived=False))
+                begin = self._begin_write(self._busy_timeout_s, is_derived=False)
+                session.begin(begin, is_snapshot=False)
                 if not session.run("SELECT 1 FROM commits LIMIT 1"):
                     writer = TableWriter(session, self._pages)
                     writer.insert_nodes([root_node()])
@@ -300,6 +309,7 @@ class PostgresStore:
             try:
                 con = psycopg.connect(**self._line)
                 teach_types(con)
+                self._rows.clear()  # A standby that took over may lack the last commits.
                 return con
             except psycopg.OperationalError as error:
                 is_final = isinstance(error, errors.InvalidAuthorizationSpecification)
@@ -319,13 +329,13 @@ class PostgresStore:
 
     # -- sessions ----------------------------------------------------------------------------------
 
-    def _begun(self, begin: str, *, is_snapshot: bool = False) -> ServerSession:
+    def _begun(self, begin: Sequence[Statement], *, is_snapshot: bool = False) -> ServerSession:
         """Return a session in a transaction; connections that the server has ended are replaced."""
         while True:
             try:
                 session, is_new = self._idle.pop(), False
             except IndexError:
-                session, is_new = ServerSession(self._connect(), self._context), True
+                session, is_new = ServerSession(self._connect(), self._context, self._rows), True
             try:
                 session.begin(begin, is_snapshot=is_snapshot)
                 return session
@@ -335,18 +345,17 @@ class PostgresStore:
                 if is_new or not is_lost:
                     raise
 
-    def _begin_read(self) -> str:
+    def _begin_read(self) -> list[Statement]:
         # One role where both are had: a prepared plan holds for the role it was made for.
         role = READER if self.read_only else WRITER
-        return _BEGIN.format(_SNAPSHOT, role, self._tenant)
+        return [_SNAPSHOT, (_SET, (role, str(self._tenant)))]
 
-    def _begin_write(self, patience_s: float, *, is_derived: bool) -> str:
-        begin = _BEGIN.format("", WRITER, self._tenant)
-        if is_derived or self._durability != "full":
-            begin += "; SET LOCAL synchronous_commit = off"
+    def _begin_write(self, patience_s: float, *, is_derived: bool) -> list[Statement]:
+        waits = "off" if is_derived or self._durability != "full" else None
         patience_ms = max(int(patience_s * 1000), 1)  # 0 would mean without end.
+        given = (WRITER, str(self._tenant), f"{patience_ms}ms", waits)
         # A tenant may have no row yet while it is being made.
-        return f"{begin}; SET LOCAL lock_timeout = {patience_ms}; SELECT begin_write()"
+        return [("BEGIN", None), (_SET_TO_WRITE, given), ("SELECT begin_write()", None)]
 
     def _give_back(self, session: ServerSession) -> None:
         con = session.con
@@ -481,14 +490,14 @@ class PostgresStore:
     def clean(self) -> bool:
         """Remove deleted and overwritten texts from the tables; the server's log keeps them."""
         with self.using():
-            session = self._begun("SELECT 1")  # VACUUM needs a connection outside a transaction.
+            con = self._connect()  # VACUUM runs outside a transaction.
             try:
                 for table in CLEANED:
-                    session.con.execute(f"VACUUM worlddb.{table}")
+                    con.execute(f"VACUUM worlddb.{table}")
             except errors.InsufficientPrivilege:
                 return False
             finally:
-                session.con.close()
+                con.close()
         return True
 
     def backup(self, path: str) -> None:
@@ -528,7 +537,7 @@ class PostgresStore:
     def _beside(self) -> Iterator[ServerSession]:
         """Yield a session that writes beside the journal: it waits for no writer."""
         with self.using():
-            session = self._begun(_BEGIN.format("", WRITER, self._tenant))
+            session = self._begun([("BEGIN", None), (_SET, (WRITER, str(self._tenant)))])
             try:
                 yield session
                 session.commit()

@@ -6,22 +6,14 @@ PostgreSQL refuses it where row-level security holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import Executor, Future
 
-from worlddb.store.postgres.server_session import Posting, ServerSession, WordTable, postings_of
+from worlddb.store.postgres.server_session import NewWords, ServerSession, WordTable, words_of
 from worlddb.store.rows import NewText
 
 TEXTS_BATCH = 2_000
 """Texts in one statement: a megabyte or two of words, sorted, so that each page is met once."""
-
-Batch = tuple[int, int, list[Posting]]  # Texts, words in them, the rows of `words`.
-
-
-def _analysed(rows: Sequence[NewText]) -> Batch:
-    given = [postings_of(*row) for row in rows]
-    found = sorted(item for items in given for item in items)
-    return len(given), sum(items[0][2] for items in given if items), found
 
 
 class ServerLoad:
@@ -31,7 +23,7 @@ class ServerLoad:
         self.names = {"words"}
         self._session = session
         self._texts: list[NewText] = []
-        self._batches: list[Future[Batch]] = []
+        self._batches: list[Future[NewWords]] = []
 
     def keep(self, rows: Iterable[NewText]) -> None:
         """Keep texts in memory until their words are written."""
@@ -39,8 +31,8 @@ class ServerLoad:
 
     def analyse(self, pool: Executor) -> None:
         """Have the words analysed while the server writes, which needs no Python."""
+        self._batches = [pool.submit(words_of, batch) for batch in self._split()]
         self._session.flush()
-        self._batches = [pool.submit(_analysed, batch) for batch in self._split()]
 
     def _split(self) -> list[list[NewText]]:
         texts = self._texts
@@ -50,6 +42,6 @@ class ServerLoad:
         """Write the words; the load is over with it."""
         self._session.deferred = None
         table = WordTable(self._session)
-        for batch in self._batches or map(_analysed, self._split()):
-            table.add(*(batch if isinstance(batch, tuple) else batch.result()))
+        for batch in self._batches or map(words_of, self._split()):
+            table.add(batch.result() if isinstance(batch, Future) else batch)
             self._session.flush()

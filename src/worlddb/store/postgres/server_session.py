@@ -7,14 +7,16 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from psycopg import Connection, RawCursor, RawServerCursor
+from psycopg import Connection, RawServerCursor
 from psycopg.generators import fetch_many
 from psycopg.pq import Format, TransactionStatus
 
 from worlddb.errors import StorageError
 from worlddb.language.text_tokens import indexed, indexed_content
+from worlddb.store.postgres.server_pipeline import ServerPipeline, Statement
 from worlddb.store.postgres.server_schema import COLUMNS, KEYS
 from worlddb.store.postgres.sql_dialect import (
     RowNumbers,
@@ -24,19 +26,28 @@ from worlddb.store.postgres.sql_dialect import (
     turned,
 )
 from worlddb.store.rows import Head, NewText, TextHit
-from worlddb.store.tables.sql_session import DeferredIndexes, SessionContext, SqlSession
+from worlddb.store.tables.derived_tables import REACHED_SQL
+from worlddb.store.tables.sql_session import (
+    HEAD_SQL,
+    DeferredIndexes,
+    SessionContext,
+    SqlSession,
+)
 from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
-REMEMBERED_MAX = 8  # Rows of an answer that a snapshot remembers: heads, models, single nodes.
+REMEMBERED_MAX = 64  # Rows of an answer that a snapshot remembers: heads, models, some nodes.
+ROWS_KNOWN_MAX = 20_000  # Ids whose rows a store remembers: two or three megabytes.
 COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
 K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
 IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
 _TOKEN = re.compile("[0-9a-z\x80-\U0010ffff]+")
 """What FTS5 takes for one word of our analysed text: it splits at every sign of ASCII."""
-_PLACE = "I"  # Places are 32-bit numbers.
+_PLACE = "I"  # Places are 32-bit numbers, the lowest byte first.
 _PLACE_BYTES = 4
+_USUAL_PLACES = 1_024
+_PLACES = tuple(place.to_bytes(_PLACE_BYTES, "little") for place in range(_USUAL_PLACES))
 _COUNTS = """
     SELECT w.word, c.count, c.last FROM unnest($1::text[]) AS w(word), LATERAL (
         SELECT count(*) AS count, max(node) AS last FROM (
@@ -69,32 +80,74 @@ class FoundRows(list[Any]):
         return self
 
 
+class KnownRows(dict[bytes, int]):
+    """The rows of ids that a session has met, and before it others of the same store.
+
+    The row of an id never changes. Rows that a snapshot does not have yet are not told.
+    """
+
+    def __init__(self, session: ServerSession, others: dict[bytes, int]) -> None:
+        self._session = session
+        self._others = others
+
+    def get(self, ident: bytes, default: Any = None) -> Any:
+        """Return the row of an id, if it is known."""
+        row = super().get(ident)
+        if row is None:
+            row, head = self._others.get(ident), self._session.head
+            if row is not None and (head is None or row > head.nodes):
+                row = None
+        return default if row is None else row
+
+    def __setitem__(self, ident: bytes, row: int) -> None:
+        """Remember a row; what a transaction writes may be rolled back, so others do not see it."""
+        super().__setitem__(ident, row)
+        if self._session.is_snapshot:
+            if len(self._others) >= ROWS_KNOWN_MAX:
+                self._others.clear()
+            self._others[ident] = row
+
+
 class ServerSession(SqlSession):
     """A session on a connection to PostgreSQL.
 
     What writes and has no answer is kept, and sent with the next statement that has one, or with
     the COMMIT: each answer that is waited for costs a way to the server and back. For the same
-    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, and nobody waits for
-    the end of one (`end`).
+    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, what every
+    transaction asks first comes with its beginning (`foreseen`), and nobody waits for the end of a
+    snapshot (`end`). `rows` are the rows of ids that all sessions of a store have met.
     """
 
-    __slots__ = ("_answers", "_cursor", "_is_ending", "_kept", "_streams", "is_snapshot")
+    __slots__ = (
+        "_answers",
+        "_is_ending",
+        "_kept",
+        "_line",
+        "_rows",
+        "_streams",
+        "foreseen",
+        "is_snapshot",
+    )
 
-    def __init__(self, con: Connection[Any], context: SessionContext, time: int = 0) -> None:
-        self._cursor = RawCursor(con)
-        self._cursor.format = Format.BINARY  # Numbers and bytes need no reading.
-        self._kept: list[tuple[str, Any]] = []
+    def __init__(
+        self, con: Connection[Any], context: SessionContext, rows: dict[bytes, int]
+    ) -> None:
+        self._line = ServerPipeline(con)
+        self._rows = rows
+        self._kept: list[Statement] = []
         self._streams = 0
         self._is_ending = self.is_snapshot = False
-        super().__init__(con, context, time)
+        self.foreseen: dict[str, FoundRows] = {}
+        super().__init__(con, context)
 
     def forget(self) -> None:
         """Drop what was remembered of a snapshot, and what was not sent."""
         super().forget()
         self._kept = []
         self._answers: dict[tuple[str, Any], FoundRows] = {}
+        self.node_rows = KnownRows(self, self._rows)
 
-    def begin(self, sql: str, *, is_snapshot: bool) -> None:
+    def begin(self, statements: Sequence[Statement], *, is_snapshot: bool) -> None:
         """Begin a transaction, as soon as the last one has ended."""
         self.forget()
         self.context.statements += 1
@@ -102,7 +155,9 @@ class ServerSession(SqlSession):
         if self._is_ending:  # Not by `get_result`: it would keep all threads waiting.
             self.con.wait(fetch_many(self.con.pgconn))
             self._is_ending = False
-        self.con.execute(sql)
+        asked = (HEAD_SQL, REACHED_SQL)
+        found, _ = self._line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
+        self.foreseen = dict(zip(asked, map(FoundRows, found), strict=True))
 
     def end(self) -> None:
         """Have the server roll back what is open, without waiting for that."""
@@ -117,8 +172,7 @@ class ServerSession(SqlSession):
 
     def run(self, sql: str, values: Any = None) -> FoundRows:
         """Run a statement of PostgreSQL's own."""
-        cursor = self._sent(sql, values)
-        return FoundRows(cursor.fetchall() if cursor.description is not None else ())
+        return FoundRows(self._sent(sql, values)[0][-1])
 
     def commit(self) -> None:
         """Commit the transaction.
@@ -127,25 +181,16 @@ class ServerSession(SqlSession):
             StorageError: the server has rolled back, which it does without an error if a statement
                 had failed before.
         """
-        done = self._sent("COMMIT").statusmessage
+        done = self._sent("COMMIT")[1]
         if done != "COMMIT":
             raise StorageError(
                 f"the server did not commit ({done}); nothing was written, try again"
             )
 
-    def _sent(self, sql: str, values: Any = None) -> RawCursor[Any]:
+    def _sent(self, sql: str, values: Any = None) -> tuple[list[Any], str]:
         self.context.statements += 1
-        if not self._kept:
-            cursor = self._cursor.execute(sql, values)
-        else:
-            kept, self._kept = self._kept, []
-            with self.con.pipeline():
-                for statement, given in kept:
-                    self._cursor.execute(statement, given)
-                cursor = RawCursor(self.con)
-                cursor.format = Format.BINARY
-                cursor.execute(sql, values)
-        return cursor
+        kept, self._kept = self._kept, []
+        return self._line.ask([*kept, (sql, values)])
 
     def keep(self, sql: str, values: Any = None) -> None:
         """Run a statement without an answer, together with the next that has one."""
@@ -164,27 +209,26 @@ class ServerSession(SqlSession):
         if sql.startswith(("UPDATE", "INSERT", "DELETE")):
             self.keep(translated_sql(sql), values)
             return FoundRows()
-        if not self.is_snapshot or isinstance(values, list):
+        if values is None and sql in self.foreseen:
+            return self.foreseen.pop(sql)
+        if not self.is_snapshot:
             return self.run(translated_sql(sql), values)
-        try:
-            return self._answers[sql, values]
-        except (KeyError, TypeError) as error:
+        key = sql, tuple(values or ())
+        if key not in self._answers:
             found = self.run(translated_sql(sql), values)
-            if isinstance(error, KeyError) and len(found) <= REMEMBERED_MAX:
-                self._answers[sql, values] = found
-            return found
+            if len(found) > REMEMBERED_MAX:
+                return found
+            self._answers[key] = found
+        return self._answers[key]
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
         self._run_many(translated_sql(sql), list(rows))
 
     def _run_many(self, sql: str, rows: list[Any]) -> None:
-        if len(rows) == 1:
-            self.keep(sql, rows[0])
-        elif rows:
-            self.flush()
-            self.context.statements += 1
-            self._cursor.executemany(sql, rows)
+        for row in rows:
+            self.keep(sql, row)
+        self.context.statements -= max(len(rows) - 1, 0)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
         """Yield the rows of a whole table without having all of them in memory."""
@@ -204,14 +248,15 @@ class ServerSession(SqlSession):
         given = list(rows)
         if not given:
             return
-        if conflict.startswith("("):  # One at a time: one statement changes no row twice.
+        if conflict.startswith("(") and _has_twice(columns, given, conflict):
+            # One at a time: one statement changes no row twice.
             self._run_many(insert_one_sql(table, tuple(columns), conflict), given)
         else:
             self.keep(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
 
     def among(self, rows: Sequence[int]) -> RowNumbers:
         """Return rows as the value that `IN` reads."""
-        return RowNumbers(rows)
+        return RowNumbers(sorted(rows))  # The same rows are the same question.
 
     def texts(self) -> WordTable:
         """Return the full-text index."""
@@ -247,6 +292,12 @@ class ServerSession(SqlSession):
         return bytes.fromhex(value) if kind == "b" else int(value) if kind == "n" else value
 
 
+def _has_twice(columns: Sequence[str], rows: list[Any], conflict: str) -> bool:
+    """Return whether two rows have the key that ON CONFLICT begins with."""
+    key = itemgetter(*map(columns.index, conflict[1 : conflict.index(")")].split(", ")))
+    return len(set(map(key, rows))) < len(rows)
+
+
 # -- words -----------------------------------------------------------------------------------------
 
 
@@ -260,14 +311,35 @@ def postings_of(row: int, name: str, content: str) -> list[Posting]:
     Words are numbered through name and content, with a gap between, so that no phrase spans both.
     """
     named, said = _tokens(indexed(name)), _tokens(indexed_content(content))
-    places: dict[str, array[int]] = {}
-    for start, words in ((0, named), (len(named) + 1, said)):
-        for place, word in enumerate(words, start):
-            places.setdefault(word, array(_PLACE)).append(place)
+    places: dict[str, bytes] = {}
+    for place, word in enumerate([*named, "", *said]):
+        where = _PLACES[place] if place < _USUAL_PLACES else place.to_bytes(_PLACE_BYTES, "little")
+        places[word] = places[word] + where if word in places else where
+    del places[""]
     length = len(named) + len(said)
-    return [
-        (word, row, length, len(named), where.tobytes()) for word, where in sorted(places.items())
-    ]
+    return [(word, row, length, len(named), places[word]) for word in sorted(places)]
+
+
+class NewWords(NamedTuple):
+    """How many texts there are, how many words they have, and the columns of `words` for them."""
+
+    texts: int
+    words: int
+    arrays: list[Any]
+
+
+def words_of(rows: Sequence[NewText]) -> NewWords:
+    """Return the words of texts, sorted, so that the index meets each of its pages once."""
+    found: dict[str, list[Posting]] = {}
+    words = 0
+    for row in rows:
+        items = postings_of(*row)
+        words += items[0][2] if items else 0
+        for item in items:
+            found.setdefault(item[0], []).append(item)
+    postings = [item for word in sorted(found) for item in found[word]]
+    arrays = turned("words", tuple(COLUMNS["words"]), postings) if postings else []
+    return NewWords(len(rows), words, arrays)
 
 
 class WordTable:
@@ -384,14 +456,13 @@ class WordTable:
 
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
-        given = [postings_of(*row) for row in rows]
-        words = sum(items[0][2] for items in given if items)
-        self.add(len(given), words, [item for items in given for item in items])
+        self.add(words_of(list(rows)))
 
-    def add(self, texts: int, words: int, rows: Sequence[Posting]) -> None:
-        """Write the rows of so many texts, with so many words in them."""
-        self._session.insert("words", tuple(COLUMNS["words"]), rows)
-        self._count(texts, words)
+    def add(self, new: NewWords) -> None:
+        """Write the words of texts."""
+        if new.arrays:
+            self._session.keep(insert_sql("words", tuple(COLUMNS["words"]), ""), new.arrays)
+        self._count(new.texts, new.words)
 
     def erase(self, rows: Sequence[int]) -> None:
         """Forget the words of nodes; their texts are still there."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 from struct import Struct
 from typing import Any
 
@@ -74,56 +75,82 @@ def insert_one_sql(table: str, columns: tuple[str, ...], conflict: str) -> str:
 
 
 class RowNumbers(list["int | None"]):
-    """Numbers, or None, as one value."""
+    """Numbers, or None, as one value, which nobody changes."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        """Hash by the numbers: an answer is remembered by what was asked."""
+        return hash(tuple(self))
 
 
-class RowNumbersDumper(Dumper):
-    """Sends numbers as int8[]: one type, so one prepared statement for lists of any length."""
+class NumberArray(bytes):
+    """Numbers as PostgreSQL reads them: one value of type int8[]."""
 
-    format = Format.BINARY
-    oid = _INT8_ARRAY_OID
-
-    def dump(self, obj: RowNumbers) -> bytes:
-        """Return the array as PostgreSQL reads it."""
-        if len(obj) >= _MANY and None not in obj:
+    @classmethod
+    def of(cls, numbers: Sequence[int | None]) -> NumberArray:
+        """Return numbers, or None, as an array."""
+        head = _array_head(len(numbers), _INT8_OID)
+        if len(numbers) >= _MANY and None not in numbers:
             import numpy as np
 
-            items = np.empty(len(obj), [("size", ">i4"), ("number", ">i8")])
-            items["size"], items["number"] = _NUMBER_BYTES, obj
-            return _array_head(len(obj), _INT8_OID) + items.tobytes()
-        return _array_head(len(obj), _INT8_OID) + b"".join(
-            [_MISSING if number is None else _ITEM.pack(_NUMBER_BYTES, number) for number in obj]
-        )
+            items = np.empty(len(numbers), [("size", ">i4"), ("number", ">i8")])
+            items["size"], items["number"] = _NUMBER_BYTES, numbers
+            return cls(head + items.tobytes())
+        packed = [_MISSING if one is None else _ITEM.pack(_NUMBER_BYTES, one) for one in numbers]
+        return cls(head + b"".join(packed))
 
 
-class TextColumn(list["str | None"]):
-    """Texts, or None, as one value."""
+class TextArray(bytes):
+    """Texts as PostgreSQL reads them: one value of type text[]."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str | None]) -> TextArray:
+        """Return texts, or None, as an array."""
+        return cls(_array(_TEXT_OID, [None if text is None else text.encode() for text in texts]))
 
 
-class BytesColumn(list["bytes | None"]):
-    """Byte strings, or None, as one value."""
+class BytesArray(bytes):
+    """Byte strings as PostgreSQL reads them: one value of type bytea[]."""
+
+    @classmethod
+    def of(cls, items: Sequence[bytes | None]) -> BytesArray:
+        """Return byte strings, or None, as an array."""
+        return cls(_array(_BYTEA_OID, items))
 
 
-class TextColumnDumper(Dumper):
-    """Sends texts as text[], without a look at the type of each."""
+class ArrayDumper(Dumper):
+    """Sends what is an array already; its type is always the same, so it is prepared once."""
 
     format = Format.BINARY
+
+    def dump(self, obj: bytes) -> bytes:
+        """Return the array."""
+        return obj
+
+
+class NumberArrayDumper(ArrayDumper):
+    """Sends numbers."""
+
+    oid = _INT8_ARRAY_OID
+
+
+class TextArrayDumper(ArrayDumper):
+    """Sends texts."""
+
     oid = _TEXT_ARRAY_OID
 
-    def dump(self, obj: TextColumn) -> bytes:
-        """Return the array as PostgreSQL reads it."""
-        return _array(_TEXT_OID, [None if text is None else text.encode() for text in obj])
 
+class BytesArrayDumper(ArrayDumper):
+    """Sends byte strings."""
 
-class BytesColumnDumper(Dumper):
-    """Sends byte strings as bytea[]."""
-
-    format = Format.BINARY
     oid = _BYTEA_ARRAY_OID
 
-    def dump(self, obj: BytesColumn) -> bytes:
-        """Return the array as PostgreSQL reads it."""
-        return _array(_BYTEA_OID, obj)
+
+class RowNumbersDumper(NumberArrayDumper):
+    """Sends a list of numbers."""
+
+    def dump(self, obj: RowNumbers) -> bytes:  # type: ignore[override]
+        """Return the array."""
+        return NumberArray.of(obj)
 
 
 def _array_head(items: int, oid: int) -> bytes:
@@ -133,25 +160,33 @@ def _array_head(items: int, oid: int) -> bytes:
 
 
 def _array(oid: int, items: Sequence[bytes | None]) -> bytes:
-    parts = [_array_head(len(items), oid)]
-    for item in items:
-        if item is None:
-            parts.append(_MISSING)
-        else:
-            size = len(item)
-            parts.append(_SIZES[size] if size < len(_SIZES) else size.to_bytes(4, "big"))
-            parts.append(item)
-    return b"".join(parts)
+    sizes = [
+        _MISSING
+        if item is None
+        else _SIZES[len(item)]
+        if len(item) < len(_SIZES)
+        else len(item).to_bytes(4, "big")
+        for item in items
+    ]
+    bodies = [item or b"" for item in items]
+    return _array_head(len(items), oid) + b"".join(
+        chain.from_iterable(zip(sizes, bodies, strict=True))
+    )
 
 
-_COLUMNS: dict[str, type[list[Any]]] = {"n": RowNumbers, "t": TextColumn, "b": BytesColumn}
+_ARRAYS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "n": NumberArray.of,
+    "t": TextArray.of,
+    "b": BytesArray.of,
+    "f": list,
+}
 
 
-def turned(table: str, columns: Sequence[str], rows: Sequence[Any]) -> list[list[Any]]:
-    """Return rows as one list for each column."""
+def turned(table: str, columns: Sequence[str], rows: Sequence[Any]) -> list[Any]:
+    """Return rows as one array for each column."""
     letters = [COLUMNS[table][column][0] for column in columns]
     return [
-        _COLUMNS.get(letter, list)(column)
+        _ARRAYS[letter](column)
         for letter, column in zip(letters, zip(*rows, strict=True), strict=True)
     ]
 
@@ -165,5 +200,6 @@ def teach_types(con: Connection[Any]) -> None:
     con.adapters.register_dumper(int, Int8BinaryDumper)
     con.adapters.register_dumper(str, StrBinaryDumper)
     con.adapters.register_dumper(RowNumbers, RowNumbersDumper)
-    con.adapters.register_dumper(TextColumn, TextColumnDumper)
-    con.adapters.register_dumper(BytesColumn, BytesColumnDumper)
+    con.adapters.register_dumper(NumberArray, NumberArrayDumper)
+    con.adapters.register_dumper(TextArray, TextArrayDumper)
+    con.adapters.register_dumper(BytesArray, BytesArrayDumper)

@@ -54,7 +54,7 @@ _FIND = """
         SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
     ), 0) ORDER BY l.key, l.node
 """
-_REACHED = (
+REACHED_SQL = (
     "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
 )
 _COUNTS = """
@@ -282,7 +282,7 @@ class LookupTable:
         """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
         session = self._session
         if session.reached is None:
-            found: Any = session.execute(_REACHED).fetchone()
+            found: Any = session.execute(REACHED_SQL).fetchone()
             session.reached = NOT_BEGUN if found is None else LookupsReached(*found[:2])
             session.has_moved = found is not None and bool(found[2])
         return session.reached

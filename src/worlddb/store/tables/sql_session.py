@@ -39,6 +39,9 @@ _COMMIT_AT = """
     )
     SELECT low FROM search WHERE low = high
 """
+HEAD_SQL = (
+    "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits ORDER BY seq DESC LIMIT 1"
+)
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
 Past = dict[tuple[str, int], Any]  # Former values by (field, row).
@@ -220,10 +223,7 @@ class JournalTable:
         """Return the last commit; inside a write transaction, the one that it follows."""
         session = self._session
         if session.head is None:
-            found = session.execute(
-                "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits "
-                "ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
+            found = session.execute(HEAD_SQL).fetchone()
             if found is None:
                 raise CorruptionError("the journal is empty; restore a backup")
             session.head = Head(*found)
