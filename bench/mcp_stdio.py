@@ -25,15 +25,24 @@ from worlddb import NodeDraft
 READY_MS_MAX = 1_200
 RECALL_P95_MS_MAX = 15
 SEED = 11
+BARE = (
+    "from mcp.server import MCPServer\n"
+    "server = MCPServer('bare')\n"
+    "server.add_tool(lambda name: name, name='hello')\n"
+    "server.run()"
+)
+"""A server of the SDK with one tool that does nothing: what no server of ours can undercut."""
 
 
 class Server:
     """A server process, and one client's side of the talk."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
+        """Start it on a store; without one, the bare server."""
+        ours = ["-m", "worlddb.faces.cli", "mcp", "--db", str(path)]
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "worlddb.faces.cli", "mcp", "--db", str(path)],
+            [sys.executable, *(["-c", BARE] if path is None else ours)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -91,8 +100,12 @@ def load(path: Path, count: int) -> list[str]:
 
 def starting(path: Path, times: int) -> None:
     """Time a start until the first answer, and a recall right after it."""
-    ready, cpu, first, end = [], [], [], []
+    ready, cpu, first, end, bare = [], [], [], [], []
     for _ in range(times):
+        server = Server(None)
+        server.greet()
+        bare.append(server.cpu_us())
+        server.close()
         server = Server(path)
         server.greet()
         ready.append((time.perf_counter() - server.started) * 1e6)
@@ -104,6 +117,7 @@ def starting(path: Path, times: int) -> None:
         end.append((time.perf_counter() - closing) * 1e6)
     print(line("start to ready", ready))
     print(line("    of that, on the processor", cpu))
+    print(line("    the same of a bare server of the SDK", bare))
     print(line("start to the first recall answered, embedder loaded", first))
     print(line("end of stdin to the process gone", end))
     verdict = "within" if percentile(ready, 0.5) <= READY_MS_MAX * 1000 else "BEYOND"

@@ -307,3 +307,31 @@ def test_the_command_counts_first_and_writes_then(tmp_path: Path) -> None:
     assert json.loads(out.read_text())["memories"][0]["tags"] == ["food"]
     assert in_process("import", path, "--dry-run", "--db", store).code == 2
     assert in_process("import", "--from", "mem0", tmp_path / "no", "--db", store).code != 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text", "told"),
+    [
+        ("claude-code", "x.json", '{"results": []}', "has nothing that --from claude-code reads"),
+        ("graphiti", "x.json", '{"results": []}', "is it of another KIND?"),
+        ("basic-memory", "x.jsonl", '{"type": "entity"}', "neither a note (.md) nor a folder"),
+    ],
+)
+def test_a_file_of_another_kind_is_told(
+    tmp_path: Path, kind: str, name: str, text: str, told: str
+) -> None:
+    path, store = tmp_path / name, tmp_path / "m.db"
+    path.write_text(text, encoding="utf-8")
+    for more in ((), ("--dry-run",)):
+        done = in_process("--db", store, "import", "--from", kind, path, *more)
+        assert (done.code, told in done.err) == (6, True)
+    assert not store.exists()
+
+
+def test_a_zip_file_where_json_is_wanted_is_told(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as packed:
+        packed.writestr("mem0.json", "[]")
+    done = in_process("--db", tmp_path / "m.db", "import", "--from", "mem0", tmp_path / "x.zip")
+    assert (done.code, "give the JSON file in it" in done.err) == (6, True)
+    inner = in_process("--db", tmp_path / "m.db", "import", "--from", "mem0", tmp_path)
+    assert (inner.code, "is a folder; give the file in it" in inner.err) == (6, True)

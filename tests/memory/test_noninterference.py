@@ -170,6 +170,8 @@ def answer(call: Callable[[], Any]) -> Any:
 def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Yield the reads of a caller by what it has, each with a name."""
     past = START + timedelta(days=6)
+    yield "interior", ada.interior
+    yield "interior then", partial(ada.interior, as_of=past)
     for text in QUESTIONS[:2]:
         yield f"recall {text}", partial(ada.recall, text, k=50)
         yield f"recall in the shop {text}", partial(ada.recall, text, app_id="shop")
@@ -210,6 +212,7 @@ def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "pending", ada.pending
     yield "audited reads", ada.reads
     yield "prove history", ada.prove_history
+    yield "interior", ada.interior
     yield "glob", partial(ada.glob_files, "**")
     yield "read file", partial(ada.read_file, "notes/tea.md")
     own = [one.id for one in ada.list(limit=1_000, include_retired=True)][::4]
@@ -218,6 +221,7 @@ def reads(ada: Memory) -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"read {ident}", partial(ada.read, ident)
         yield f"identity {ident}", partial(ada.identity, ident)
         yield f"prove {ident}", partial(ada.prove, ident)
+        yield f"interior {ident}", partial(ada.interior, ident)
         for line in ("traverse same_as both", "traverse refers_to both 2", "traverse causes in"):
             yield f"{line} {ident}", partial(ada.query, f"seeds {ident} | {line}")
 
@@ -246,6 +250,7 @@ def calls_by_id(ada: Memory, ident: str) -> Iterator[tuple[str, Callable[[], Any
     """Yield the calls that take an id."""
     yield "read", partial(ada.read, ident)
     yield "read in Carl's", partial(ada.read, ident, user_id="carl")
+    yield "interior", partial(ada.interior, ident)
     yield "amend", partial(ada.amend, ident, "x")
     yield "retire", partial(ada.retire, ident)
     yield "erase", partial(ada.erase, ident)

@@ -34,5 +34,6 @@ def test_every_required_scenario_passes_but_what_is_not_offered(
         *("--requirements", revision, "--expected-failures", expected),
     )
     told = done.stdout[done.stdout.find("=== SUMMARY") :]
+    print(told)
     assert done.returncode == 0, told + done.stderr
     assert len(re.findall("^✓ ", told, re.MULTILINE)) >= 25, told

@@ -20,6 +20,8 @@ PYTHON = HOME / "venv" / "bin" / "python"
 # CrewAI and OpenAI Agents ask for different versions of one library.
 APART = HOME / "venv-crewai" / "bin" / "python"
 APART_PACKAGES = ["crewai==1.15.30", "pytest"]
+FUZZER = HOME / "venv-openapi" / "bin" / "schemathesis"
+FUZZER_PACKAGES = ["schemathesis==4.32.5"]
 PACKAGES = [
     "langgraph==1.2.20",
     "langgraph-checkpoint==4.3.1",
@@ -77,8 +79,10 @@ SOURCES = {
 
 def missing() -> str | None:
     """Return why the referees cannot run, or None if they can."""
-    wanted = [PYTHON, APART, *(HOME / source.package for source in SOURCES.values())]
-    if all(path.exists() for path in wanted):
+    wanted = [PYTHON, APART, FUZZER, *(HOME / source.package for source in SOURCES.values())]
+    # The package that came last: an older cache does not have it.
+    guard = HOME.glob("venv/lib/*/site-packages/agent_memory_guard")
+    if all(path.exists() for path in wanted) and any(guard):
         return None
     return "the frameworks are not installed; 'make outside' installs them, once (1 GB)"
 
@@ -86,13 +90,16 @@ def missing() -> str | None:
 def install() -> int:
     """Install what is missing; return the exit code."""
     HOME.mkdir(parents=True, exist_ok=True)
-    for python, packages in ((APART, APART_PACKAGES), (PYTHON, PACKAGES)):
+    ours = ["--editable", str(REPOSITORY)]
+    for python, packages in (
+        (FUZZER.parent / "python", FUZZER_PACKAGES),
+        (APART, [*ours, *APART_PACKAGES]),
+        (PYTHON, [*ours, *PACKAGES]),
+    ):
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
         pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
-        done = subprocess.run(
-            [*pip, "install", "--quiet", "--editable", str(REPOSITORY), *packages], check=False
-        )
+        done = subprocess.run([*pip, "install", "--quiet", *packages], check=False)
         if done.returncode:
             return done.returncode
     for source in SOURCES.values():

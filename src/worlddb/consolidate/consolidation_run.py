@@ -88,6 +88,8 @@ class ConsolidationReport(Plain):
     left: int = 0
     edges_left: bool = False
     commits: tuple[int, ...] = ()
+    ALSO_TOLD = (("written", int), ("refreshed", int), ("retired", int), ("complete", bool))
+    """What `to_dict` gives besides the fields."""
 
     @property
     def written(self) -> int:

@@ -48,6 +48,9 @@ whose memory it is must be said or left out."""
 SAYS_SOMETHING: Any = {"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
 """For the schema of a text: at least one character that is no space, and no NUL."""
 STRANGERS_MAX = 5  # Unknown arguments that are named; more would not help whoever corrects them.
+ID_OR_START: Any = {"pattern": "^[0-9a-fA-F]{4,64}$"}
+"""For the schema of an id that is asked for: the whole id, or how it begins."""
+
 HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -199,7 +202,7 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "text":
             return text
         case "id":
-            return str
+            return str if for_model else Annotated[str, Field(json_schema_extra=ID_OR_START)]
         case "time":
             return Time
         case "whole":
@@ -256,6 +259,7 @@ def result_model(value_class: type) -> type[BaseModel]:
     hints = get_type_hints(value_class)
     # Every field is required: `to_dict` also writes those that have a default.
     made: dict[str, Any] = {one.name: (_json(hints[one.name]), ...) for one in fields(value_class)}
+    made |= {name: (kind, ...) for name, kind in getattr(value_class, "ALSO_TOLD", ())}
     return create_model(
         value_class.__name__,
         __config__=ConfigDict(extra="forbid"),

@@ -328,16 +328,9 @@ class StoreResolver:
         telling = self._settings.key_names_max
         shared: dict[int, int] = {}
         for key in keys:
-            # A key with more rows decides nothing, unless it is the name itself. Some of the nodes
-            # with exactly this name are always compared, however many there are: otherwise the one
-            # in this world would seem to be the only one.
-            is_name = key[0] == "="
-            rows: Iterable[int] = here[key]
-            if len(here[key]) > telling:
-                rows = here[key][:telling] if is_name else ()
-            if here is not everywhere and (is_name or len(everywhere[key]) <= telling):
-                rows = {*rows, *everywhere[key][:telling]}
-            for row in rows:
+            # Some of the nodes with exactly this name are always compared, however many there are:
+            # otherwise the one in this world would seem to be the only one.
+            for row in {*here[key][:telling], *everywhere[key][:telling]}:
                 if row not in self._outside:
                     shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
@@ -346,14 +339,19 @@ class StoreResolver:
         return sorted(shared, key=lambda row: (-shared[row], row))
 
     def _file(self, keys: set[str]) -> None:
-        """Read the newest rows filed under keys, in this world and (for its members) in all."""
+        """Read the rows filed under keys, in this world and (for its members) in all.
+
+        A key with more rows than `key_names_max` decides nothing, unless it is the name itself.
+        """
         missing = sorted(keys.difference(self._filed[self._home]))
         if not missing:
             return
         worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)
         numbers = {(key, world): name_number(key, world) for key in missing for world in worlds}
-        most = self._settings.key_names_max + 1  # One more shows that there are more.
-        found = self.reader.lookups.find(sorted(set(numbers.values())), most)
+        telling = self._settings.key_names_max
+        exact = {number for (key, _), number in numbers.items() if key[0] == "="}
+        found = self.reader.lookups.find_rare(sorted({*numbers.values()} - exact), telling)
+        found |= self.reader.lookups.find(sorted(exact), telling + 1)
         for (key, world), number in numbers.items():
             self._filed[world][key] = found[number]
         if self._home != ROOT_ROW:
@@ -365,12 +363,10 @@ class StoreResolver:
         In a store of many tenants most are not. Their bodies need not be read.
         """
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
-        telling = self._settings.key_names_max
         others: set[int] = set()
         for key in keys:
-            if key[0] == "=" or len(everywhere[key]) <= telling:
-                others.update(everywhere[key])
-                others.difference_update(here[key])
+            others.update(everywhere[key])
+            others.difference_update(here[key])
         others -= self._visible.keys() | self._outside
         if others:
             self._outside |= others - self.view.keep_world(others)

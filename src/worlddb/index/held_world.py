@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import threading
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from datetime import datetime
@@ -79,13 +78,15 @@ class Bm25:
     def add(self, words: Sequence[str]) -> None:
         """Add the next document."""
         number = len(self._lengths) << COUNT_BITS
-        postings, once = self._postings, dict.fromkeys(words, 1)
-        counts = once if len(once) == len(words) else Counter(words)
-        for word, count in counts.items():
+        postings = self._postings
+        packed: dict[str, int] = {}
+        for word in words:
+            packed[word] = packed.get(word, number) + 1
+        for word, posting in packed.items():
             found = postings.get(word)
             if found is None:
                 found = postings[word] = array("Q")
-            found.append(number | (count if count < COUNT_MAX else COUNT_MAX))
+            found.append(posting if posting - number <= COUNT_MAX else number | COUNT_MAX)
         self._lengths.append(len(words))
         self._total += len(words)
 

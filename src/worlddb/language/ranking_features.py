@@ -294,8 +294,9 @@ NO_END = 9999  # of a span that goes on
 
 _YEAR = r"(?:1\d|20)\d\d"
 _NOW = "present|today|now"
+# What may not stand before a year is looked at behind it: a search is fast if it begins with signs.
 _SPAN = re.compile(
-    rf"(?<![\d.,])({_YEAR})(?!\d|[.,]\d)"
+    rf"({_YEAR})(?<![\d.,]\d{{4}})(?!\d|[.,]\d)"
     rf"(?:\s?[-–—]\s?({_YEAR}|\d\d|{_NOW})(?![\w-])"
     r"|\s(?:to|and|until|till|through)\s(?:[a-z]{3,9}\.?\s)?(?:\d\d?\s?,\s?)?"
     rf"({_YEAR}|{_NOW})(?!\w))?",

@@ -216,8 +216,8 @@ def language_of(text: str) -> str | None:
     # A capital inside a sentence begins a name ("Los Angeles"), which is unknown.
     found = [codes for codes in map(_CODES.__getitem__, said) if codes]
     is_ascii = text.isascii()
-    if is_ascii and found.count(_ENGLISH) == len(found):
-        return None
+    if is_ascii and all("en" in codes for codes in found):
+        return None  # No language has more of the words than English.
     for codes in found:
         for code in codes:
             counts[code] = counts.get(code, 0) + (1 if len(codes) == 1 else SHARED_WEIGHT)
@@ -269,7 +269,6 @@ class _Codes(dict[str, tuple[str, ...]]):
 
 
 _CODES = _Codes()
-_ENGLISH = ("en",)
 
 
 def asked(text: str, languages: Iterable[str] = ()) -> list[str]:

@@ -87,6 +87,9 @@ class KeyLookups(Protocol):
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
         """Return up to `most` nodes of each key, newest first; every key is in the answer."""
 
+    def find_rare(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
+        """Return the nodes of each key, newest first; none of a key with more than `most`."""
+
     def counts(self, keys: Iterable[int]) -> dict[int, int]:
         """Return how many nodes have each key, each counted up to 1,000."""
 

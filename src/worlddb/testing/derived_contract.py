@@ -93,6 +93,9 @@ class DerivedContract:
             found = reader.lookups.find([9, -7, 1], 2)
             assert found == {9: [4], -7: [5, 3], 1: []}
             assert reader.lookups.find([], 2) == {}
+            assert reader.lookups.find_rare([9, -7, 1], 2) == {9: [4], -7: [], 1: []}
+            assert reader.lookups.find_rare([9, -7], 3) == {9: [4], -7: [5, 3, 2]}
+            assert reader.lookups.find_rare([], 2) == {}
             assert reader.lookups.counts([-7, 9, 1]) == {-7: 3, 9: 1, 1: 0}
 
     def test_the_lookup_index_knows_how_far_it_has_come(self, store: Store) -> None:

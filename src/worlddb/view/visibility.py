@@ -174,6 +174,7 @@ def inside(
     children = {row for row in candidates if parents.get(row) == world}
     frontier = rest = candidates - children
     above: dict[int, set[int]] = {}
+    is_reached = False
     while frontier:
         if frontier is not rest:
             parents = reader.parents(frontier, moment.known)
@@ -185,8 +186,9 @@ def inside(
                 if moment.holds(item.edge):
                     above[item.target].add(item.source)
         reached = {parent for row in frontier for parent in above[row]}
+        is_reached |= world in reached
         frontier = reached - above.keys() - {world}
-    return children | (_descendants_of(world, above) & rest)
+    return children | (_descendants_of(world, above) & rest) if is_reached else children
 
 
 def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:

@@ -12,6 +12,7 @@ import pytest
 from faces.http.serving import serving, token
 from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.hooks.client_dialects import HookEvent, event_of
+from worlddb.faces.hooks.context_injection import is_before_the_model
 from worlddb.faces.hooks.memory_door import DoorError
 from worlddb.faces.hooks.session_files import SessionFiles
 from worlddb.faces.hooks.transcript_lines import turns_in
@@ -194,3 +195,20 @@ def test_events_that_carry_what_was_said_need_no_transcript(session: Session) ->
     assert event is not None
     assert [capture(event, session.settings, None, session.files) for _ in range(2)] == [2, 2]
     assert session.memories() == ["Noted.", "Use port 8080."]
+
+
+def test_the_words_of_a_session_are_not_given_back_to_it_unless_it_has_forgotten_them(
+    session: Session,
+) -> None:
+    put(session.transcript, CLAUDE)
+    session.capture()
+    with Memory(session.settings.path, embedder="none") as memory:
+        turns = [memory.db.get(one.id).to_dict() for one in memory.list(types=["Turn", "Memory"])]
+    assert len(turns) == 3
+    stop, other = session.event("Stop"), session.event("Stop")._replace(session="s2")
+    assert all(is_before_the_model(one, stop, session.files) for one in turns)
+    assert not any(is_before_the_model(one, other, session.files) for one in turns)
+    session.files.begin_anew()
+    assert not any(is_before_the_model(one, stop, session.files) for one in turns)
+    later = turns[0] | {"valid_from": "2999-01-01T00:00:00Z"}
+    assert is_before_the_model(later, stop, session.files)

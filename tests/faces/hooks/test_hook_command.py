@@ -86,6 +86,7 @@ def test_what_one_session_said_is_given_to_the_next_one_through_a_server(project
     assert "captured 1 turns" in project.log
     with Process(project.store, env=project.env) as server:
         assert (project.root / "m.db-server").is_file()
+        assert project.context() == ""  # The model has just heard it in this session.
         context = project.context(session_id="s2")
         assert context.startswith(OPENING)
         assert SAID in context

@@ -65,6 +65,16 @@ def test_what_is_refused_is_not_allowed_by_the_schema(
     assert list(body_of(described, path).iter_errors(body))
 
 
+def test_the_answer_of_a_consolidation_is_described_with_its_counts(
+    site: Site, described: dict[str, Any]
+) -> None:
+    told = site.post("/v1/consolidate", dry_run=True).data
+    schema = described["components"]["schemas"]["ConsolidationReport"]
+    whole = Draft202012Validator(schema | {"components": described["components"]})
+    assert list(whole.iter_errors(told)) == []
+    assert {"written", "complete"} <= told.keys() & set(schema["required"])
+
+
 def test_a_body_is_a_plain_object_that_a_generator_can_make_a_class_of(
     described: dict[str, Any],
 ) -> None:

@@ -63,6 +63,11 @@ class HookEvent(NamedTuple):
     said: tuple[tuple[str, str], ...]
     fresh: bool
 
+    @property
+    def source(self) -> str:
+        """Where the turns of this session come from, as their memories say it."""
+        return f"{self.client} {self.session}"
+
 
 def event_of(client: str, name: str, told: Mapping[str, Any]) -> HookEvent | None:
     """Return an event; None if this client has no such event, or it is for nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from worlddb.faces.hooks.memory_door import call_in, door_to, scopes_of
@@ -50,7 +50,9 @@ def injected(
             text, told = _opening(door, asked, settings, project)
         else:
             found = _memories(door, asked, settings, project)
-            text, told = _fitted([one for one in found if one[0] not in seen])
+            others = [one for one in found if not is_before_the_model(one, event, files)]
+            lines = [_line(one) for one in others[:HITS]]
+            text, told = _fitted([one for one in lines if one[0] not in seen])
     finally:
         door.close()
     if told:
@@ -76,11 +78,17 @@ def _opening(
 
 def _memories(
     door: MemoryDoor, asked: Mapping[str, str], settings: Settings, project: str | None
-) -> Iterator[tuple[str, str]]:
-    """Yield the ids and lines of what is remembered about a prompt, best first."""
-    given = {**asked, **_of_project(project), "k": HITS}
-    for hit in call_in(door, "recall", given, scopes_of(settings, None)).get("hits", []):
-        yield _line(hit.get("node", hit))
+) -> list[Mapping[str, Any]]:
+    """Return what is remembered about a prompt, best first; more than is told, for some is not."""
+    given = {**asked, **_of_project(project), "k": 2 * HITS}
+    found = call_in(door, "recall", given, scopes_of(settings, None)).get("hits", [])
+    return [hit.get("node", hit) for hit in found]
+
+
+def is_before_the_model(memory: Mapping[str, Any], event: HookEvent, files: SessionFiles) -> bool:
+    """Say whether this very session said it, since the client last compacted its context."""
+    is_own = bool(event.session) and event.source in memory.get("provenance", ())
+    return is_own and str(memory.get("valid_from") or "").removesuffix("Z") >= files.compacted
 
 
 def _line(memory: Mapping[str, Any]) -> tuple[str, str]:

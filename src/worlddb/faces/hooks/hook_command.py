@@ -98,7 +98,7 @@ def _context(event: HookEvent, flags: Mapping[str, str | None], folder: str, sta
     if event.deed == "open":
         remove_old(folder)
         if event.fresh:
-            files.see(set())
+            files.begin_anew()
     from worlddb.faces.hooks.context_injection import injected
 
     deadline = started + settings.hook_timeout_s

@@ -2,6 +2,7 @@
 
 `.place`  how far the transcript is read; its lock lets one capture work at a time
 `.seen`   the ids of the memories that were injected, so that none is told twice
+`.fresh`  when the client last compacted its context
 `.off`    hooks are off for this session
 """
 
@@ -58,8 +59,22 @@ class SessionFiles:
         return set()
 
     def see(self, ids: set[str]) -> None:
-        """Keep the ids of the memories that were injected; none begins anew."""
+        """Keep the ids of the memories that were injected."""
         _write(f"{self._stem}.seen", "\n".join(sorted(ids)))
+
+    @property
+    def compacted(self) -> str:
+        """When the client last compacted its context, in UTC; empty if it never did."""
+        with suppress(FileNotFoundError), open(f"{self._stem}.fresh", encoding="ascii") as file:
+            return file.read().strip()
+        return ""
+
+    def begin_anew(self) -> None:
+        """Note that the model has forgotten what was injected and what was said before."""
+        self.see(set())
+        seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+        now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        _write(f"{self._stem}.fresh", f"{now}.{nanoseconds // 1000:06}")
 
 
 class TranscriptPlace:

@@ -130,7 +130,7 @@ def _write(
         message["at"] = turn.at
     asked: dict[str, Any] = {
         "messages": [message],
-        "source": f"{event.client} {event.session}",
+        "source": event.source,
         "metadata": {"client": event.client, **({PROJECT: project} if project else {})},
         "idempotency_key": f"{event.client}:{event.session}:{turn.key}",
     }

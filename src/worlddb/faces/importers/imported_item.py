@@ -45,13 +45,16 @@ def json_file(path: str, *inside: str) -> Any:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as packed:
                 named = [one for one in packed.namelist() if os.path.basename(one) in inside]
+                if not inside:
+                    raise FormatError(f"{path}: is a ZIP file; give the JSON file in it")
                 if not named:
                     raise FormatError(f"{path}: has no {' or '.join(inside)} in it")
                 return json.loads(packed.read(named[0]))
         with open(path, encoding="utf-8-sig") as file:
             return json.load(file)
     except IsADirectoryError:
-        raise FormatError(f"{path}: is a folder without {' or '.join(inside)}") from None
+        wanted = f" without {' or '.join(inside)}" if inside else "; give the file in it"
+        raise FormatError(f"{path}: is a folder{wanted}") from None
     except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: is not JSON: {error}") from None
 

@@ -79,6 +79,8 @@ _RELATION = re.compile(r"- (.*?)\s*\[\[([^\]]+)\]\]")
 
 def basic_memory(path: str) -> Iterator[ImportedItem]:
     """Yield the observations, relations and paragraphs of basic-memory's notes: a folder."""
+    if not os.path.isdir(path) and not path.endswith(".md"):
+        raise FormatError(f"{path}: is neither a note (.md) nor a folder of notes")
     for file in files_in(path, ".md"):
         with open(file, encoding="utf-8-sig") as opened:
             text = opened.read()

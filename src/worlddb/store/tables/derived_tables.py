@@ -52,7 +52,11 @@ _FIND = """
     SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l ON l.key = k.value
     WHERE l.node >= coalesce((
         SELECT node FROM lookups WHERE key = k.value ORDER BY node DESC LIMIT 1 OFFSET ?2 - 1
-    ), 0) ORDER BY l.key, l.node
+    ), 0)
+"""
+_FIND_RARE = """
+    SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l ON l.key = k.value
+    WHERE NOT EXISTS (SELECT 1 FROM lookups WHERE key = k.value LIMIT 1 OFFSET ?2)
 """
 REACHED_SQL = (
     "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
@@ -320,13 +324,19 @@ class LookupTable:
 
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
         """Return up to `most` nodes of each key, newest first; every key is in the answer."""
+        return self._nodes_by_key(_FIND, keys, most) if most > 0 else {key: [] for key in keys}
+
+    def find_rare(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
+        """Return the nodes of each key, newest first; none of a key with more than `most`."""
+        return self._nodes_by_key(_FIND_RARE, keys, most)
+
+    def _nodes_by_key(self, sql: str, keys: Sequence[int], most: int) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {key: [] for key in keys}
-        if not found or most < 1:
-            return found
-        for key, node in self._session.execute(_FIND, (self._session.among(list(found)), most)):
-            found[key].append(node)
+        if found:
+            for key, node in self._session.execute(sql, (self._session.among(list(found)), most)):
+                found[key].append(node)
         for nodes in found.values():
-            nodes.reverse()  # The index has them oldest first.
+            nodes.sort(reverse=True)  # SQLite has them oldest first, others in any order.
         return found
 
     def counts(self, keys: Iterable[int]) -> dict[int, int]:

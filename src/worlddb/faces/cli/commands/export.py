@@ -227,6 +227,13 @@ def _import_from(args: argparse.Namespace) -> int:
     if not os.path.exists(args.file):
         raise StorageError(f"{args.file}: does not exist")
     items = READERS[args.kind](args.file)
+    first = next(items, None)
+    if first is None:
+        raise FormatError(
+            f"{args.file}: has nothing that --from {args.kind} reads; is it of another KIND? "
+            f"known are {', '.join(KINDS)}"
+        )
+    items = chain([first], items)
     kinds = ("user_id", "app_id")
     scope = {kind: getattr(args, kind) for kind in kinds if getattr(args, kind) is not None}
     if args.dry_run:
