@@ -227,8 +227,6 @@ class HeldWorld:
     def __len__(self) -> int:
         return len(self.rows)
 
-    # -- reading and following the journal ---------------------------------------------------------
-
     def read(self, reader: Reader, moment: Moment, most: int) -> bool:
         """Read the worlds as of `moment`; return False if they hold more than `most` nodes."""
         self.expires = None
