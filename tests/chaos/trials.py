@@ -27,6 +27,7 @@ import worlddb
 from crash.sharer import HELD, TEXT
 from crash.test_cut import lives, verify
 from crash.test_kill import Witness, doomed, kill_crowd, last_words, lines_of
+from crash.test_retention_kill import kill_keeper
 from encryption.encrypting_build import environment
 from faces.command import COMMAND
 from faces.http.serving import Answer, Process, Site
@@ -34,6 +35,8 @@ from store.postgres.outages import cut_lines, failovers, killed_servers, side_by
 
 KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
+LIVES_PER_STORE = 10
+"""So many processes with policies are killed on one store."""
 SHARER = Path(__file__).parents[1] / "crash" / "sharer.py"
 SHARING_USERS = 3  # six rights between them, so that each is given and revoked often
 TEXTS = 40
@@ -94,6 +97,22 @@ def encrypted_kills(folder: Path, rounds: int, seed: int) -> Outcome:
     outcome.count("changes of the key killed", rounds)
     if done.returncode:
         outcome.failures.append(done.stdout.decode()[-2000:] + done.stderr.decode()[-500:])
+    return outcome
+
+
+def policy_kills(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Kill a process that applies retention policies: holds hold, and what is due is erased."""
+    moments, outcome = random.Random(seed), Outcome()
+    for number in range(rounds):
+        outcome.tried += 1
+        # A new store each few lives: what is under hold is never erased, and the file grows.
+        store = folder / f"{number // LIVES_PER_STORE}.db"
+        try:
+            done = kill_keeper(store, number, moments.choice((0, 1, 3)), moments.uniform(0, 0.2))
+        except AssertionError as error:
+            outcome.failures.append(f"policy kill {number}: {error!s:.200}")
+            break
+        outcome.count("policies applied", done)
     return outcome
 
 
@@ -435,6 +454,7 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "kills": (kills, 2, 750),
     "crowded kills": (crowded_kills, 2, 200),
     "encrypted kills": (encrypted_kills, 2, 100),
+    "policy kills": (policy_kills, 1, 100),
     "shared kills": (shared_kills, 2, 150),
     "power cuts": (power_cuts, 2, 250),
     "live backups": (live_backups, 2, 270),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import closing
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from encryption.encrypted_stores import RAW, SECRET, leaks, recalls, remember
-from faces.command import in_process, worlddb
-from worlddb import StoreKeyError
+from faces.command import Result, in_process, worlddb
+from worlddb import Memory, StoreKeyError
+from worlddb.audit.backup_restore import restore
+from worlddb.audit.signed_envelope import public_bytes, signing_key
 from worlddb.faces.face_settings import settings_from
 from worlddb.faces.http.served_stores import TenantStores, tenant_stores
 
@@ -68,10 +71,15 @@ def test_rekey_makes_a_key_encrypts_and_keeps_a_copy(tmp_path: Path) -> None:
     assert f"{store}.before-rekey" in told_of[1][1]
     (tmp_path / "memory.db.before-rekey").unlink()
     assert leaks(tmp_path) == []
-    again = in_process(
-        "rekey", "--db", store, "--new-key-file", tmp_path / "k2", "--discard", env=env
-    )
+    shutil.copy(store, tmp_path / "backup.db")
+    change = ("rekey", "--db", store, "--new-key-file", tmp_path / "k2", "--destroy-old-key")
+    refused = in_process(*change, env=env)
+    assert (refused.code, "--discard" in refused.err, key.exists()) == (2, True, True)
+    again = in_process(*change, "--discard", env=env)
     assert again.code == 0, again.err
+    assert not key.exists()
+    with pytest.raises(StoreKeyError, match="does not fit"):
+        recalls(tmp_path / "backup.db", tmp_path / "k2")
     assert recalls(store, tmp_path / "k2")
     gone = in_process(
         "rekey", "--db", store, "--key-file", tmp_path / "k2", "--remove-key", env=env
@@ -201,3 +209,66 @@ def test_each_tenant_has_a_key_and_without_it_no_copy_can_be_read(
         with stores.lease("globex") as memory:
             assert SECRET in memory.list(user_id="ada")[0].content
     assert not (keys / "acme.key").exists()
+
+
+@pytest.fixture
+def served(tmp_path: Path, tenants: Callable[..., TenantStores]) -> Callable[[], TenantStores]:
+    """Return a function that serves two tenants with a key each, of which acme has a backup."""
+    with closing(tenants(stores_keys=str(tmp_path / "keys"))) as stores:
+        for tenant in ("acme", "acme-2"):
+            with stores.lease(tenant) as memory:
+                memory.write(f"Ada hides it in {SECRET}.", user_id="ada")
+                memory.db.backup(tmp_path / f"{tenant}-copy.db")
+    return lambda: tenants(stores_keys=str(tmp_path / "keys"))
+
+
+def erase_acme(folder: Path, *more: object) -> Result:
+    where = ("--stores", folder / "tenants", "--stores-keys", folder / "keys")
+    return in_process("erase", "--tenant", "acme", *where, "--yes", *more, env={})
+
+
+def test_after_a_tenant_is_erased_no_old_backup_can_be_read(
+    tmp_path: Path, served: Callable[[], TenantStores]
+) -> None:
+    with Memory(tmp_path / "tenants" / "acme.db", key=tmp_path / "keys" / "acme.key") as memory:
+        public = public_bytes(signing_key(memory.db.engine.store)).hex()
+    backup = tmp_path / "acme-copy.db"
+    assert recalls(backup, tmp_path / "keys" / "acme.key")
+    done = erase_acme(tmp_path, "--receipt", tmp_path / "erased.json")
+    assert (done.code, "no backup of it can be read any more" in done.out) == (0, True), done.err
+    left = {one.name for folder in ("tenants", "keys") for one in (tmp_path / folder).iterdir()}
+    assert left == {"acme-2.db", "acme-2.key"}
+    with closing(served()) as stores, stores.lease("acme") as memory:  # It begins anew, empty.
+        assert len(memory.list(user_id="ada")) == 0
+    for key in (tmp_path / "keys" / "acme.key", tmp_path / "keys" / "acme-2.key"):
+        with pytest.raises(StoreKeyError, match="does not fit"):
+            restore(backup, tmp_path / "again.db", key=key)
+    with pytest.raises(StoreKeyError, match="is encrypted; give its key"):
+        restore(backup, tmp_path / "again.db")
+    assert recalls(tmp_path / "acme-2-copy.db", tmp_path / "keys" / "acme-2.key")
+    with Memory(":memory:", embedder="none") as memory:
+        receipt = json.loads((tmp_path / "erased.json").read_text())
+        assert memory.verify_receipt(receipt, public_key=public).signed
+        assert not memory.verify_receipt(receipt, public_key="ab" * 32).signed
+
+
+def test_an_erasure_that_ended_after_the_key_is_finished_by_the_next(
+    tmp_path: Path, served: Callable[[], TenantStores]
+) -> None:
+    (tmp_path / "keys" / "acme.key").unlink()
+    assert "nothing to sign with" in erase_acme(tmp_path, "--receipt", tmp_path / "r.json").err
+    done = erase_acme(tmp_path)
+    assert done.code == 0, done.err
+    assert [one.name for one in (tmp_path / "tenants").iterdir()] == ["acme-2.db"]
+    assert erase_acme(tmp_path).code == 8  # There is no such store.
+
+
+def test_a_tenant_under_legal_hold_is_not_erased(
+    tmp_path: Path, served: Callable[[], TenantStores]
+) -> None:
+    key = tmp_path / "keys" / "acme.key"
+    with Memory(tmp_path / "tenants" / "acme.db", key=key) as memory:
+        memory.set_retention(hold="on", user_id="ada")
+    done = erase_acme(tmp_path)
+    assert (done.code, "under legal hold: user:ada" in done.err) == (5, True), done.err
+    assert recalls(tmp_path / "tenants" / "acme.db", key)

@@ -42,8 +42,8 @@ def test_a_conflict_in_which_both_are_right_is_settled_and_taken_back(explorer: 
     assert not memory.conflicts(user_id="ada").conflicts
     assert len([one for one in memory.list(user_id="ada") if "budget" in one.text]) == 2
     page.keyboard.press("u")
-    page.wait_for_selector("article >> text=60k")
-    assert len(memory.conflicts(user_id="ada").conflicts) == 1
+    until(lambda: len(memory.conflicts(user_id="ada").conflicts) == 1)
+    page.wait_for_selector("button:has-text('Both are right')")
 
 
 def test_two_names_are_merged_seen_on_their_page_and_parted_again(explorer: Explorer) -> None:

@@ -48,6 +48,24 @@ def test_a_node_is_erased_by_its_id_and_a_typo_erases_nothing(path: Path) -> Non
     assert b"xylophone" not in path.read_bytes()
 
 
+def test_a_tenant_without_a_key_is_removed_and_its_backups_are_told_of(tmp_path: Path) -> None:
+    (tmp_path / "tenants").mkdir()
+    for tenant in ("acme", "acme-2"):
+        with Memory(tmp_path / "tenants" / f"{tenant}.db", embedder="none") as memory:
+            memory.write("the xylophone is in the cellar", user_id="ada")
+            memory.create_branch("draft")
+    erase = ("erase", "--tenant", "acme", "--stores", tmp_path / "tenants")
+    assert in_process(*erase).code == 2  # Nobody has said yes.
+    done = in_process(*erase, "--yes")
+    assert (done.code, "backups of it can still be read" in done.out) == (0, True), done.err
+    left = {one.name for one in (tmp_path / "tenants").iterdir()}
+    assert left >= {"acme-2.db", "acme-2.db-branches"}
+    assert not [name for name in left if name.startswith("acme.")]
+    for wrong in (("--tenant", "../acme"), ("--tenant", "acme"), ("--tenant", "x", "a1b2")):
+        assert in_process("erase", *wrong, "--stores", tmp_path / "tenants", "--yes").code in (2, 8)
+    assert in_process("erase", "--tenant", "acme-2", "--yes").code == 2  # In which folder?
+
+
 def test_either_ids_or_a_scope_have_to_be_given(path: Path) -> None:
     for arguments in ([], ["abcd", "--scope", "user:ada"], ["--scope", "nobody"]):
         assert in_process("--db", path, "erase", *arguments, "--yes").code == 2

@@ -105,6 +105,26 @@ def test_what_is_only_a_member_lives_elsewhere(memory: Memory, clock: Clock) -> 
     assert boat.id in memory.apply_retention(dry_run=True, **home.ids()).due[0].ids
 
 
+def test_a_hold_that_is_set_while_policies_are_applied_holds(
+    memory: Memory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = memory.write("I live in Rome.", user_id="ada")
+    memory.set_retention(keep_days=30, then="erase", user_id="ada")
+    clock.now += 40 * DAY
+    real, waits = type(memory.db).transaction, [True]
+
+    def late(db: Any, actor: str = "unknown", **options: Any) -> Any:
+        if actor == "retention" and waits.pop():
+            waits.append(False)
+            memory.set_retention(hold="on", user_id="ada")  # After the policies were read.
+        return real(db, actor, **options)
+
+    monkeypatch.setattr(type(memory.db), "transaction", late)
+    with pytest.raises(worlddb.RejectedError, match="user:ada is under legal hold"):
+        memory.apply_retention()
+    assert memory.read(kept.id).text == "I live in Rome."
+
+
 def test_under_a_hold_nothing_is_erased(memory: Memory, clock: Clock) -> None:
     mine = memory.write("I live in Rome.")
     boat = shared(memory)

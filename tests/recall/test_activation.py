@@ -91,8 +91,37 @@ def test_a_text_about_a_name_is_ahead_of_one_that_mentions_it(db: WorldDB) -> No
     answer = db.recall("Ada", settings=BY_NAME)
     assert found(answer) == [subject, mention]
     first, second = (hit.lanes["graph"].score for hit in answer)
-    assert first > 1.0, "the name gives it all it can, and what mentions the name passes some on"
+    assert first == 1.0, "the name gives it all it can; what mentions the name leads nowhere new"
     assert second == SCALARS.mention_share
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_name_speaks_for_what_says_the_rest_of_the_question(turns: bool) -> None:
+    texts = (
+        "My sister Ana is visiting from Porto in May, she can't eat nuts.",
+        "The new dishwasher guy, Sami, speaks Arabic and French.",
+        "Pieter wants the croissant batch to be 120 pieces on weekends, 80 on weekdays.",
+        "Pieter is leaving in June; Lotte will be head of pastry.",
+        "Sami gave me the book back yesterday.",
+        "Ana's flight lands at Zaventem on May 9 at 17:40.",
+    )
+    questions = {
+        "What can't Ana eat?": texts[0],
+        "Which languages does Sami speak?": texts[1],
+        "How many pieces does Pieter want on weekdays?": texts[2],
+        "When does Pieter leave?": texts[3],
+        "When does Ana's flight land?": texts[5],
+    }
+    with Memory(":memory:") as memory:
+        for text in texts:
+            if turns:
+                memory.write(messages=[{"role": "user", "content": text}], user_id="marta")
+            else:
+                memory.write(text, user_id="marta")
+        found = {
+            asked: memory.recall(asked, user_id="marta")[0].node.content for asked in questions
+        }
+    assert found == questions
 
 
 def test_the_texts_about_a_name_share_what_it_gives(db: WorldDB) -> None:

@@ -60,7 +60,11 @@ def sign(store: Store, kind: str, payload: bytes) -> dict[str, Any]:
         InvalidInputError: the package for signatures is missing.
         StorageError: the key cannot be made or read, or others may read it.
     """
-    key = signing_key(store)
+    return signed_by(signing_key(store), kind, payload)
+
+
+def signed_by(key: Ed25519PrivateKey, kind: str, payload: bytes) -> dict[str, Any]:
+    """Return a payload in an envelope that a key has signed."""
     signature = key.sign(signed_bytes(kind, payload))
     return {
         "payloadType": kind,

@@ -11,13 +11,21 @@ from worlddb.model.records import Commit
 from worlddb.store.backends import IN_MEMORY, is_server, key_of
 from worlddb.store.sqlite.file_encryption import (
     Given,
+    destroy_key_file,
     encrypting_build,
     is_encrypted,
     make_key_file,
 )
 from worlddb.store.sqlite.file_rekey import kept_copies, rekey_file, remove_vectors
 
-__all__ = ["encrypting_build", "is_encrypted", "kept_copies", "make_key_file", "rekey"]
+__all__ = [
+    "destroy_key_file",
+    "encrypting_build",
+    "is_encrypted",
+    "kept_copies",
+    "make_key_file",
+    "rekey",
+]
 
 VECTORS_END = "-vectors"
 

@@ -48,15 +48,21 @@ def tenant_key(settings: Settings, path: str) -> str | Path | None:
     if settings.stores_keys is None:
         return store_key(settings)
     import os
-    from pathlib import Path
 
     from worlddb.audit.store_rekey import make_key_file
 
-    key = Path(settings.stores_keys, f"{Path(path).stem}.key")
+    key = tenant_key_file(settings.stores_keys, path)
     # A key that is gone is never made anew for a store that is there: it would fit nothing.
     if not os.path.exists(path):
         make_key_file(str(key))
     return key
+
+
+def tenant_key_file(folder: str, path: str) -> Path:
+    """Return the file of the key of a tenant's store."""
+    from pathlib import Path
+
+    return Path(folder, f"{Path(path).stem}.key")
 
 
 def new_keyring_key(name: str) -> str:

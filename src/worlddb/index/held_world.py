@@ -29,8 +29,13 @@ from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import SaidWords, Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
-from worlddb.language.ranking_features import Form, form_of, weights_of, year_spans
-from worlddb.language.text_tokens import asked, language_of, node_words, words
+from worlddb.language.ranking_features import (
+    Form,
+    form_of,
+    weights_of,
+    year_spans,
+)
+from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
 from worlddb.store.interface import Reader
@@ -537,19 +542,6 @@ def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
     return interior.text.scores(weighed_words(question, interior.languages))
-
-
-def text_coverage(interior: HeldWorld, question: str) -> Scores:
-    """Return which share of a question's words each place has."""
-    return interior.text.coverage(weighed_words(question, interior.languages))
-
-
-def coverage_among(bodies: Iterable[BodyRow], question: str, languages: Iterable[str]) -> Scores:
-    """Return which share of a question's words each node has, by rarity among these nodes."""
-    index = Bm25()
-    for body in bodies:
-        index.add(node_words(body.name, body.content))
-    return index.coverage(weighed_words(question, languages))
 
 
 class ChosenIds(Sequence[bytes]):

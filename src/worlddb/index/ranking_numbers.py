@@ -42,6 +42,7 @@ class RankingScalars:
     overlap_worth: float
     only_asks_penalty: float
     mention_share: float
+    name_cover: float
     commonness_power: float
     spread_texts: int
     spread_hops: int

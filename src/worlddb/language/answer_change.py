@@ -35,6 +35,7 @@ from worlddb.language.statement import (
 )
 from worlddb.language.word_forms import fold
 
+SUBJECT_WORDS = 2  # "My sister Ana lives …": a name is hardly later where it is the subject.
 READINGS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
 
 _SENTENCE = re.compile(r"[,;:.!?](?=\s|$)|[。！？；，、\n]")
@@ -83,6 +84,12 @@ class _Reading:
     def kinds_beside(self, other: _Reading, asked: _Reading) -> set[str]:
         """Return the kinds of its values that neither another text nor the question has."""
         return {kind for kind, value in self.values - other.values if value not in asked.forms}
+
+    @cached_property
+    def subject(self) -> frozenset[str]:
+        """The stems that are likely what it is about: those of its first words with a topic."""
+        first = [word for word in self.words if word.stems][:SUBJECT_WORDS]
+        return frozenset(stem for word in first for stem in word.stems)
 
     @cached_property
     def answer(self) -> frozenset[str]:
@@ -206,6 +213,8 @@ class _Pair:
         foreign = self.foreign
         if lost & self.named and any(word.is_capital for word in foreign):
             return True
+        if self._has_another_subject:
+            return True
         if self.old.opens_with_self and self._opens_with_another(foreign):
             return True
         if any(_begins_noun(word.before) and self._qualifies(word, self.new) for word in foreign):
@@ -217,6 +226,33 @@ class _Pair:
             return True
         replaced = [word for word in self.old.words if lost.intersection(word.stems)]
         return any(_stands_for(word, other) for other in replaced for word in foreign)
+
+    @property
+    def _has_another_subject(self) -> bool:
+        """Whether the one who is asked about is the subject of only one of both statements.
+
+        "Eva is a nurse" and "The head of the clinic is Eva" tell two things of Eva. Of what opens
+        both and is not asked for, "Cats eat mice" and "Owls eat mice" tell two things as well.
+        """
+        old, new = self.old.subject, self.new.subject
+        if self.keys and self.keys <= self.named:
+            return old.isdisjoint(self.keys) != new.isdisjoint(self.keys)
+        first, other = self.old.words[:1], self.new.words[:1]
+        return bool(
+            first
+            and other
+            and not self.is_turned
+            and first[0].stems
+            and other[0] in self.foreign
+            and first[0].after == other[0].after
+            and self.asked.said.topic.isdisjoint(first[0].stems)
+        )
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether the newer statement tells of a change, by a word that the older one lacks."""
+        old, new = self.old.said, self.new.said
+        return (new.is_turn and not old.is_turn) or (new.is_change and not old.is_change)
 
     @property
     def _is_definite(self) -> bool:

@@ -270,7 +270,10 @@ def phrase_pattern(part: str) -> re.Pattern[str]:
 
 
 class Form(NamedTuple):
-    """How much a text tells of its speaker, how long it is, and whether it asks."""
+    """How much a text tells of its speaker, how long it is, and whether it asks.
+
+    `asks` is 0, SOMETHING if one of its sentences is a question, ONLY if all of them are.
+    """
 
     telling: int
     chars: int
@@ -279,6 +282,7 @@ class Form(NamedTuple):
 
 TELLING, CHARS, ASKS = range(len(Form._fields))
 """The columns of a table of forms."""
+SOMETHING, ONLY = 1, 2
 
 
 def form_of(text: str, *, is_turn: bool) -> Form:
@@ -286,8 +290,9 @@ def form_of(text: str, *, is_turn: bool) -> Form:
 
     A memory always does, unless it is nothing but a question that somebody had.
     """
-    tells = telling(text) if is_turn else NOTHING if only_asks(text) else DONE
-    return Form(tells, len(text), int("?" in text))
+    asks = (ONLY if only_asks(text) else SOMETHING) if "?" in text else 0
+    tells = telling(text) if is_turn else NOTHING if asks == ONLY else DONE
+    return Form(tells, len(text), asks)
 
 
 NO_END = 9999  # of a span that goes on

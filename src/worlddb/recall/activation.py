@@ -27,11 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
+from worlddb.index.held_world import Bm25, HeldWorld, Mask, forms_of, weighed_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
+from worlddb.language.ranking_features import ASKS, ONLY
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
-from worlddb.language.text_tokens import folded
+from worlddb.language.text_tokens import folded, node_words, words
 from worlddb.model.address import Id
 from worlddb.model.records import Plain
 from worlddb.recall.question import (
@@ -44,7 +46,7 @@ from worlddb.recall.question import (
     question_names,
 )
 from worlddb.store.interface import Reader
-from worlddb.store.rows import EdgeRow
+from worlddb.store.rows import BodyRow, EdgeRow
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
@@ -82,6 +84,57 @@ class Texts(NamedTuple):
     mentioning: Mapping[int, tuple[GraphStep, ...]]
 
 
+class NameGains(NamedTuple):
+    """A name in a question, and what it gives to texts."""
+
+    key: str
+    ways: Mapping[int, Way]
+
+
+class WordCover:
+    """Which share of a question's words the texts at some places have, and which have a name.
+
+    `tells` marks the texts that do not only ask: a question has the words that are asked for, and
+    hardly ever the answer.
+    """
+
+    def __init__(
+        self,
+        index: Bm25,
+        asked_for: Mapping[str, float],
+        places: NDArray[np.intp],
+        forms: NDArray[np.int64],
+    ) -> None:
+        self._index = index
+        self._places = places
+        self.shares = index.coverage(asked_for)[places]
+        self.tells = forms[:, ASKS] != ONLY
+
+    def saying(self, key: str) -> Mask:
+        """Return which places have all words of a name."""
+        found = np.ones(len(self._index), dtype=np.bool_)
+        for word in words(key):
+            has = np.zeros(len(found), dtype=np.bool_)
+            has[self._index.places_of(word)] = True
+            found &= has
+        return found[self._places]
+
+
+def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
+    """Return what the texts at some places say of a question."""
+    asked_for = weighed_words(question, interior.languages)
+    return WordCover(interior.text, asked_for, places, interior.chosen_forms(places))
+
+
+def cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
+    """Return what nodes say of a question; words are rare by how few of these nodes have them."""
+    index = Bm25()
+    for body in bodies:
+        index.add(node_words(body.name, body.content))
+    asked_for = weighed_words(question, languages)
+    return WordCover(index, asked_for, np.arange(len(index)), forms_of(bodies))
+
+
 def relation_of(edge: EdgeRow) -> str:
     """Return how a text refers to an entity: a claim's relation, else its role."""
     said: Mapping[str, Any] = edge.edge.metadata
@@ -100,26 +153,28 @@ class Spreading:
         self._moment = moment
         self._classes = classes and reader.has_proposals()
         self._newest = False  # With names alone, the newest references of a hub are read.
+        self._asked: set[int] = set()  # What the question names: no text leads there again.
         self._onward: dict[int, dict[int, Way]] = {}
         self._edges: dict[int, EdgeRow] = {}
 
-    def lifted(self, question: str, also: Sequence[str] = ()) -> dict[int, Way]:
-        """Return what the names in a question give to texts: at most 1 for each name.
+    def lifted(self, question: str, also: Sequence[str] = ()) -> list[NameGains]:
+        """Return what each name in a question gives to texts: at most 1.
 
         Words that may be no name give less. Names that are given `also` count as said. The texts
         about names without a question are all worth the same, however many there are.
         """
-        found: dict[int, Way] = {}
+        found: list[NameGains] = []
         at = self._names, self._reader, self._moment, self._classes
         names = question_names(*at[:3], question, self._classes)
         found_rows = [said.rows for said in names]
         for name in dict.fromkeys(also):
             if (rows := named_rows(*at, name)) and rows not in found_rows:
-                names.append(SaidName(0, rows))
+                names.append(SaidName(0, name_key(name), rows))
         self._newest = not question.strip()
         power = -0.5 if question.strip() else 0.0
         for said in names:
             named = self._class_of(said.rows)
+            self._asked |= named
             texts = self._texts(named)
             own = self._names.keep(named)
             part = said.sureness * max(1, len(own)) ** power
@@ -127,12 +182,7 @@ class Spreading:
             for share, reached in ((1.0, texts.about), (SCALARS.mention_share, texts.mentioning)):
                 part = said.sureness * share * max(1, len(reached)) ** power
                 gains |= {row: Way(part, steps) for row, steps in reached.items()}
-            for row, way in gains.items():
-                before = found.get(row)
-                if before is not None:
-                    best = max(before, way, key=lambda one: one.gain)
-                    way = Way(before.gain + way.gain, best.steps)
-                found[row] = way
+            found.append(NameGains(said.key, gains))
         return found
 
     def claimed(self, question: str, asker: str) -> dict[int, Way]:
@@ -217,7 +267,10 @@ class Spreading:
         new = [row for row in rows if row not in self._onward]
         if not new:
             return
-        mentioned = self._mentioned(new)
+        mentioned = {
+            row: {entity: step for entity, step in steps.items() if entity not in self._asked}
+            for row, steps in self._mentioned(new).items()
+        }
         entities = {entity for steps in mentioned.values() for entity in steps}
         related = self._related(entities)
         beyond = {step.row for steps in related.values() for step in steps}
@@ -415,15 +468,16 @@ class GraphLane:
         self._rows: Sequence[int] = ()
         self._sorted = np.empty(0, dtype=np.int64)
         self._places = np.empty(0, dtype=np.intp)
-        lifted = spreading.lifted(question, names)
-        claims = spreading.claimed(question, asker)
-        self._claims = claims.keys()
-        self.gains = {row: way.gain for row, way in lifted.items()}
-        for row, way in claims.items():
-            self.gains[row] = self.gains.get(row, 0.0) + way.gain
-        self.ways: dict[int, Way] = {
-            row: Way(weight * way.gain, way.steps) for row, way in lifted.items()
-        } | claims
+        self._lifted = spreading.lifted(question, names)
+        self._claimed = spreading.claimed(question, asker)
+        self.gains: Counter[int] = Counter()
+        self.ways: dict[int, Way] = {}
+        for ways in (*(lift.ways for lift in self._lifted), self._claimed):
+            for row, way in ways.items():
+                self.gains[row] += way.gain  # type: ignore[assignment]
+                if row not in self.ways or weight * way.gain > self.ways[row].gain:
+                    self.ways[row] = Way(weight * way.gain, way.steps)
+        self.ways |= self._claimed
 
     def lane(self, rows: Sequence[int]) -> NDArray[np.float64]:
         """Return the score of each candidate; from here on candidates are known by place."""
@@ -436,10 +490,32 @@ class GraphLane:
             scores[at] = self.gains[row]
         return scores
 
+    def meant(self, cover: WordCover) -> NDArray[np.float64]:
+        """Return the scores with what names give weighed by what else is asked.
+
+        A name speaks for the texts that have most of the question's words, of those that say it.
+        What says the name mentions it, also without an edge.
+        """
+        scores = np.zeros(len(self._rows))
+        for lift in self._lifted:
+            given = np.zeros(len(scores))
+            for row, at in self._places_of(lift.ways).items():
+                given[at] = lift.ways[row].gain
+            saying = cover.saying(lift.key)
+            mention = given.max(initial=0.0) * SCALARS.mention_share / max(1, saying.sum()) ** 0.5
+            given = np.where(saying, np.maximum(given, mention), given)
+            most = cover.shares[(given > 0) & cover.tells].max(initial=0.0)
+            if most:
+                given *= np.minimum(1.0, cover.shares / most) ** SCALARS.name_cover
+            scores += given
+        for row, place in self._places_of(self._claimed).items():
+            scores[place] += self._claimed[row].gain
+        return scores
+
     def claiming(self, rows: Sequence[int]) -> NDArray[np.bool_] | None:
         """Return which candidates state what the question asks for; None if there are none."""
         found = np.zeros(len(rows), dtype=np.bool_)
-        found[list(self._places_of(self._claims).values())] = True
+        found[list(self._places_of(self._claimed).values())] = True
         return found if found.any() else None
 
     def _places_of(self, rows: Collection[int]) -> dict[int, int]:

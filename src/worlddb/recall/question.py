@@ -138,9 +138,10 @@ def longest(
 
 
 class SaidName(NamedTuple):
-    """A name in a question: its first word's number, its nodes, and how surely it is a name."""
+    """A name in a question: its first word's number, itself, its nodes, how surely it is a name."""
 
     first: int
+    key: str
     rows: set[int]
     sureness: float = 1.0
 
@@ -159,20 +160,20 @@ def question_names(
     written = said_words(question)
     worth = names.worth(span.key for span, _ in said)
     found = [
-        SaidName(span.first, rows, 1.0 if _is_capital(written, span) else worth[span.key])
+        SaidName(span.first, span.key, rows, 1.0 if _is_capital(written, span) else worth[span.key])
         for span, rows in said
     ]
     for number, first in said_firsts(question).items():
         if number not in taken:
             rows = one_person(names, reader, names.first_named(first), moment, classes)
-            found += [SaidName(number, rows)] if rows else []
+            found += [SaidName(number, first, rows)] if rows else []
             taken |= {number} if rows else set()
     for number, key in unknown_names(question, taken):
         like = names.like(key)
         if " " not in key:
             like = _alone(like, key, reader, moment)
         if len(like) == 1:  # Of several, nobody knows which was meant.
-            found += [SaidName(number, rows) for rows in like.values()]
+            found += [SaidName(number, key, rows) for rows in like.values()]
     return sorted(found, key=lambda item: item.first)
 
 

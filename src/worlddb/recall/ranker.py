@@ -145,7 +145,8 @@ class Candidates:
     `before` is the place of the turn before: the candidate's own place if it is the first, and -1
     if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
     marks the candidates that state what is asked for. `cover` is the share of the question's words
-    that a candidate has. `alike` is how near it is to the best ones, see `like_the_best`. `years`
+    that a candidate has. `named` is what names give it, by how much it says of the question.
+    `alike` is how near it is to the best ones, see `like_the_best`. `years`
     has a row for each span of years in a candidate's text: its place, the first and the last year;
     None if the question names no year. Without `company`, all nodes of a world are candidates.
     """
@@ -160,6 +161,7 @@ class Candidates:
     forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
     cover: Scores | None = None
+    named: Scores | None = None
     alike: Scores | None = None
     years: NDArray[np.int64] | None = None
     retained: Scores | None = None
@@ -375,6 +377,7 @@ class Ranker:
     def combined(self, lanes: Mapping[str, Scores], known: Mapping[str, Scores]) -> Weighed:
         """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
         weights, scalars, before = self.weights, self.scalars, self.found.before
+        named = self.found.named
         parts: dict[str, Scores] = {}
         usual: dict[str, float] = {}
         meaning: Scores = np.zeros(self._count)
@@ -383,7 +386,7 @@ class Ranker:
             company = scalars.company_min if lane == "late" else scalars.lane_company_min
             # What a name gives is the same in a world of ten texts and of ten thousand.
             if lane == "graph":
-                amount, usual[lane] = scores, 0.0
+                amount, usual[lane] = scores if named is None else named, 0.0
             elif self.company is not None and lane in self.company.lanes:
                 total = min(self.company.total, scalars.company_max)
                 amount, usual[lane] = compared(scores, self.company.lanes[lane], total)

@@ -30,11 +30,9 @@ from worlddb.index.held_world import (
     HeldWorld,
     Scores,
     VectorRows,
-    coverage_among,
     forms_of,
     ranked,
     speaker_of,
-    text_coverage,
     text_scores,
     weighed_words,
     years_of,
@@ -58,7 +56,7 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
-from worlddb.recall.activation import GraphLane, Spreading
+from worlddb.recall.activation import GraphLane, Spreading, cover_among, text_cover
 from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
     Ranking,
@@ -351,9 +349,8 @@ class Recaller:
         """Return the places of candidates, best first, their scores, and the parts of these."""
         if weighed is None:
             return sorted(fused, key=lambda at: (-fused[at], ids[at])), fused, {}
-        matched = weighed.matched(found.lanes)
-        # Above zero, as `ranked` wants it; the order is the same.
-        raised = np.where(matched, weighed.scores - weighed.scores.min() + 1.0, 0.0)
+        raised = weighed.scores - weighed.scores.min() + 1.0  # Above zero, as `ranked` wants it.
+        raised = np.where(weighed.matched(found.lanes), raised, 0.0)
         order = ranked(raised, ids, self._most())
         return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
 
@@ -422,6 +419,7 @@ class Recaller:
             cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
             lanes["vector"] = cosines.of(vector)
         rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
+        cover = text_cover(interior, text, positions)
         graph = None
         if weights.get("graph"):
             graph = self._graph(HeldNames(interior, seen, within if view.within else None))
@@ -437,7 +435,8 @@ class Recaller:
             spoken=spoken,
             before=turns_before(parents, spoken != interior.speakers.get("", -1)),
             forms=interior.chosen_forms(positions),
-            cover=text_coverage(interior, text)[positions] if weights.get("text") else None,
+            cover=cover.shares if "text" in lanes else None,
+            named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
             years=interior.chosen_years(positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
@@ -481,12 +480,13 @@ class Recaller:
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
             found["text"] |= wide.scored(view, left, said)
-        if graph is not None:
-            graph.lane(rows)
         bodies = list(self.reader.bodies(rows, self.moment.known))
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
+        cover = cover_among(bodies, text, wide.languages(view))
+        if graph is not None:
+            graph.lane(rows)
         cosines = None
         if vector is not None:
             matrix = self.search.vectors().load(self.reader, rows)
@@ -506,9 +506,8 @@ class Recaller:
             # Of a conversation only some turns are here: what was said before is not known.
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
-            cover=coverage_among(bodies, text, self.search.wide().languages(view))
-            if settings.weights.get("text")
-            else None,
+            cover=cover.shares if "text" in lanes else None,
+            named=None if graph is None else graph.meant(cover),
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,

@@ -91,7 +91,7 @@ class ServerPipeline:
         """Read all answers; return those of statements, and the first error."""
         found, error = [], None
         while coming:
-            (result,) = self._next()
+            result = self._next()[0]  # A connection that ends may tell of it twice.
             key = coming.popleft()
             if result.status == ExecStatus.FATAL_ERROR and error is None:
                 error = errors.error_from_result(result)

@@ -18,8 +18,8 @@ import apsw
 
 from worlddb.errors import InvalidInputError, StorageError, StoreKeyError
 
-KEY_BYTES = 32
-SALT_BYTES = 16
+KEY_BYTES = 32  # What ChaCha20 and AES-256 take.
+SALT_BYTES = 16  # What the encrypting SQLite puts at the beginning of a file.
 ROUNDS = 600_000
 """How often a passphrase is hashed, by PBKDF2 with SHA-256: what OWASP asks for; a third of a
 second. Any SQLite3 Multiple Ciphers opens such a file with `PRAGMA kdf_iter = 600000`."""
@@ -28,7 +28,7 @@ HEAD_BYTES = 100  # The header of a SQLite file.
 _SEALED = slice(20, 24), b"\x20@  "
 """Where and what an encrypted file says of itself: 32 bytes of each page are the cipher's (nonce
 and tag), and the three numbers that are the same in every SQLite file."""
-NONCE_BYTES = 12
+NONCE_BYTES = 12  # What GCM takes.
 KEY_FILE_BYTES_MAX = (
     4_096  # A key is a line; whatever is longer is no key, and what follows is not read.
 )
@@ -186,6 +186,29 @@ def make_key_file(path: str) -> bool:
         os.fsync(handle)  # Before anything is encrypted with it.
     finally:
         os.close(handle)
+    return True
+
+
+def destroy_key_file(path: str) -> bool:
+    """Overwrite and remove the file of a key; return whether there was one.
+
+    What it has encrypted, copies and backups as well, cannot be read from then on, unless somebody
+    has another copy of the key. A disk that writes elsewhere, as flash does, may keep the old bytes
+    for a while.
+
+    Raises:
+        StorageError: the file cannot be written or removed.
+    """
+    try:
+        with open(path, "r+b", buffering=0) as file:
+            file.write(bytes(os.fstat(file.fileno()).st_size))
+            os.fsync(file.fileno())
+        os.unlink(path)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise StorageError(f"{path}: the key file cannot be destroyed: {reason}") from None
     return True
 
 

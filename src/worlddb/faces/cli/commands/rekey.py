@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     option("--new-keyring", "NAME", "the new key in the keyring; if there is none, a key is made"),
     flag("--remove-key", "decrypt the store"),
     flag("--discard", "keep no copy of the store as it was"),
+    flag("--destroy-old-key", "with --discard: destroy the old key file, and with it old backups"),
 )
 def run(args: argparse.Namespace) -> int:
     """Encrypt a store, change its key, or decrypt it.
@@ -32,22 +33,27 @@ def run(args: argparse.Namespace) -> int:
     place of the old file, in one step. The present key is that of --key-file or of the
     settings; a store that is not encrypted has none. A copy of the store as it was,
     under its old key or without one, is kept beside it, unless --discard is given. The
-    store must not be open in another program.
+    store must not be open in another program. With --destroy-old-key no backup from before
+    can be read any more: erase, change the key so, and make a new backup.
 
     Examples:
       worlddb rekey --new-key-file memory.key                           # encrypt your store
       worlddb rekey --key-file memory.key --new-key-file new.key        # change the key
       worlddb rekey --key-file memory.key --remove-key --discard        # decrypt it
     """
-    from worlddb.audit.store_rekey import rekey
+    from worlddb.audit.store_rekey import destroy_key_file, rekey
     from worlddb.faces.face_settings import settings_from
     from worlddb.faces.store_keys import store_key
 
     settings = settings_from(args)
     path, new = existing_store(settings.path), _new_key(args)
     old = None if _is_plain(args, settings) else store_key(settings)
+    if args.destroy_old_key and not (args.discard and isinstance(old, Path) and old != new):
+        raise InvalidInputError("--destroy-old-key: give --discard, and the old key as --key-file")
     with Progress("writing anew"):
         last, kept = rekey(path, key=old, new_key=new, keep=not args.discard)
+    if args.destroy_old_key:
+        destroy_key_file(str(old))
     done = "decrypted" if new is None else "encrypted by its new key"
     told = f"; the store as it was is kept in {one_line(kept)}, until you remove it" if kept else ""
     return report(

@@ -9,7 +9,15 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, scope_ids
 from worlddb.faces.cli.command_files import refuse_target, save_json
-from worlddb.faces.cli.command_options import YES, command, confirmed, flag, option, wants_json
+from worlddb.faces.cli.command_options import (
+    YES,
+    command,
+    confirmed,
+    flag,
+    option,
+    report,
+    wants_json,
+)
 from worlddb.faces.cli.command_store import open_memories
 from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.result_printer import print_retired
@@ -85,9 +93,12 @@ def _question(memory: Memory, scope: dict[str, Any], where: dict[str, Any] | Non
 
 
 @command(
-    "erase ID... | --scope SCOPE",
+    "erase ID... | --scope SCOPE | --tenant NAME",
     option("ids", "ID", "a node's id, or the start of it", nargs="*"),
     option("--scope", "SCOPE", "a scope, such as user:ada"),
+    option("--tenant", "NAME", "a tenant of 'worlddb serve --stores': its store and its key"),
+    option("--stores", "DIR", "with --tenant: the folder of the stores"),
+    option("--stores-keys", "DIR", "with --tenant: the folder of the keys"),
     option("--receipt", "PATH", "write a signed receipt of it; see 'worlddb verify'"),
     YES,
 )
@@ -100,16 +111,22 @@ def run_erase(args: argparse.Namespace) -> int:
     'worlddb retire'. Backups and exports that were made before still have the texts.
     The file is rewritten, which takes about as long as copying it.
 
+    With --tenant, destroy the key of a tenant and remove its store with all files beside
+    it. Without the key, nobody can read a backup of that store any more.
+
     Examples:
       worlddb erase 3f2a              # asks first
       worlddb erase 3f2a 77b1 --yes   # does not ask
       worlddb erase --scope user:ada  # all that lives in a scope, and its name
       worlddb erase --scope user:ada --receipt erased.json
+      worlddb erase --tenant acme --stores tenants --stores-keys keys
     """
-    if bool(args.ids) == bool(args.scope):
-        raise InvalidInputError("erase: give the IDs of nodes, or --scope")
+    if sum(map(bool, (args.ids, args.scope, args.tenant))) != 1:
+        raise InvalidInputError("erase: give the IDs of nodes, or --scope, or --tenant")
     if args.receipt is not None:
         refuse_target(args.receipt)  # Before anything is erased.
+    if args.tenant:
+        return _erase_tenant(args)
     with open_memories(args) as memory:
         receipt = _erase(memory, args)
     if receipt is None:
@@ -131,6 +148,21 @@ def run_erase(args: argparse.Namespace) -> int:
         )
         return FOUND
     return 0
+
+
+def _erase_tenant(args: argparse.Namespace) -> int:
+    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.tenant_erasure import erase_tenant
+
+    if not confirmed(args, f"erase the tenant {args.tenant} for good, with its store and its key"):
+        return FOUND
+    done = erase_tenant(settings_from(args), args.tenant, receipt=args.receipt is not None)
+    if args.receipt is not None:
+        save_json(args.receipt, done.envelope)
+    told = " and its key; no backup of it can be read any more"
+    if not done.key_destroyed:
+        told = "; it had no key here, so backups of it can still be read"
+    return report(args, done.to_dict(), f"erased {done.tenant}: {len(done.files)} files{told}")
 
 
 def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
