@@ -145,13 +145,15 @@ def ranker_input(
 
 
 def _arrays(found: Candidates) -> dict[str, Any]:
-    late = None
-    if found.closely is not None:
-        late = found.closely.read(range(len(found.parents)))
+    late, similar = (
+        None if words is None else words.read(range(len(found.parents)))
+        for words in (found.closely, found.synonyms)
+    )
     return {
         "lanes": {lane: np.array(scores) for lane, scores in found.lanes.items()},
         "speakers": list(found.speakers),
         "late": late,
+        "synonyms": similar,
         **{name: getattr(found, name) for name in ARRAYS},
     }
 
@@ -166,6 +168,7 @@ def _restored(number: int, kept: dict[str, Any]) -> Iterator[RankedQuestion]:
         return Candidates(
             lanes=row["lanes"],
             closely=None if late is None else KeptWords(late),
+            synonyms=None if row["synonyms"] is None else KeptWords(row["synonyms"]),
             speakers=row["speakers"],
             **{name: row[name] for name in ARRAYS},
         )

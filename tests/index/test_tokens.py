@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 import worlddb
 from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
-from worlddb.index.vectors import TOKEN_DIM, late_interaction_scores
+from worlddb.index.vectors import TOKEN_DIM, SaidWords, late_interaction_scores
 
 from .exact_texts import ExactEmbedder
 
@@ -163,3 +164,28 @@ def test_texts_or_questions_of_no_words_have_a_score_too() -> None:
     assert late_interaction_scores(nothing, [word("red"), nothing]).tolist() == [0.0, 0.0]
     with_word, without = late_interaction_scores(word("red"), [word("red"), nothing])
     assert with_word > without
+
+
+DIRECTIONS = {"dog": (1.0, 0.0), "beagle": (0.8, 0.6), "rent": (0.0, 1.0), "bread": (-1.0, 0.0)}
+
+
+def test_texts_meet_words_by_the_word_most_like_each_of_them() -> None:
+    made: list[str] = []
+
+    def embed(words: Sequence[str]) -> NDArray[np.float32]:
+        made.extend(words)
+        return np.array([DIRECTIONS.get(word, (0.0, 0.0)) for word in words], dtype=np.float32)
+
+    said = SaidWords()
+    for text in ("A beagle!", "", "Bread, and the rent.", "a BEAGLE and a beagle", "the 1984 of"):
+        said.add(text)
+    asked = {"dog": 3.0, "rent": 1.0}
+    met = said.met(range(5), asked, embed)
+    assert met == pytest.approx([(3 * 0.8 + 0.6) / 4, 0.0, 1 / 4, (3 * 0.8 + 0.6) / 4, 0.0])
+    assert met[0] == met[3]
+    assert met[2] == said.met([2], asked, embed)[0]
+    assert Counter(made)["beagle"] == 1, "the vector of a word is made once"
+    said.add("Dog")
+    assert said.met([5, 0], asked, embed) == pytest.approx([3 / 4, met[0]])
+    assert said.met([0], {}, embed).tolist() == [0.0]
+    assert not len(said.met([], asked, embed))

@@ -277,3 +277,55 @@ def test_a_score_is_the_sum_of_what_was_weighed_and_told_only_if_it_is_to_be_exp
         assert not any(hit.weighed for hit in unexplained)
         by_rank = RecallSettings(weighing=None)
         assert not any(hit.weighed for hit in db.recall("whales", settings=by_rank))
+
+
+class Met:
+    """Says how well places are met, and keeps which it was asked for."""
+
+    def __init__(self, met: Scores) -> None:
+        self.met = met
+        self.read_places: list[int] = []
+
+    def read(self, places: Sequence[int]) -> Scores:
+        self.read_places = list(places)
+        return self.met[places]
+
+
+def test_similar_words_count_for_the_best_and_the_others_get_the_least_of_them() -> None:
+    count = SCALARS.synonym_candidates_max + 5
+    words = Met(np.linspace(1.0, 0.2, count))
+    by_text = np.linspace(0.0, 1.0, count)
+    found = candidates(count, lanes={"text": by_text}, synonyms=words)
+    weights = _only("synonyms", 2.0, text=0.001)
+    weighed = weigh(found, "anything", NOON, weights)
+    assert sorted(words.read_places) == list(range(5, count)), "the best by everything else"
+    gained = weighed.parts["synonyms"]
+    assert gained[5:].tolist() == (2.0 * words.met[5:]).tolist()
+    assert gained[:5].tolist() == [2.0 * words.met[-1]] * 5
+    assert int(np.argmax(weighed.scores)) == 5
+
+
+def test_what_is_compared_word_by_word_needs_no_similar_words() -> None:
+    words, closely = Met(np.array([1.0, 0.0])), Met(np.array([0.0, 1.0]))
+    found = candidates(2, synonyms=words, closely=closely)
+    weighed = weigh(found, "anything", NOON, Weights())
+    assert "synonyms" not in weighed.parts
+    assert not words.read_places
+
+
+def test_a_text_in_other_words_gains_by_the_words_most_like_those_of_the_question() -> None:
+    told = (
+        "They got married in a tiny chapel.",
+        "The meeting was moved to the third floor.",
+        "I lost my wallet on the tram.",
+    )
+    asked = "Where did the wedding take place?"
+    with worlddb.open(":memory:") as db:
+        with db.transaction(actor="test") as tx:
+            tx.create_nodes(NodeDraft(type="Memory", content=text) for text in told)
+        found = db.recall(asked, k=3)
+        gained = {hit.node.content: hit.weighed["synonyms"] for hit in found}
+        assert found[0].node.content == told[0]
+        assert gained[told[0]] > 1.5 * max(gained[told[1]], gained[told[2]]) > 0
+        without = RecallSettings(weighing=Weights(synonyms=0.0))
+        assert "synonyms" not in db.recall(asked, k=1, settings=without)[0].weighed

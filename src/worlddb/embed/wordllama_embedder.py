@@ -109,13 +109,17 @@ class WordLlamaEmbedder:
         said = list({word for text in texts for word in _PLAIN.findall(text[:READ_CHARS].lower())})
         if not said or not words:
             return [0.0] * len(words)
+        near = self.word_vectors([it.lower() for it in words]) @ self.word_vectors(said).T
+        return [max(0.0, float(one)) for one in near.max(axis=1)]
+
+    def word_vectors(self, words: Sequence[str]) -> Vectors:
+        """Return one unit vector per word, at least one; only static models have this method."""
         model = loaded_model()
-        ids = [model.tokenizer.encode(word) for word in (*(it.lower() for it in words), *said)]
-        starts = np.cumsum([0, *(max(1, len(them)) for them in ids[:-1])])
-        flat = [number for them in ids for number in (them or [0])]
-        vectors = unit(np.add.reduceat(model.table.take(flat, axis=0), starts, axis=0))
-        near = (vectors[: len(words)] @ vectors[len(words) :].T).max(axis=1)
-        return [max(0.0, float(one)) for one in near]
+        ids = [model.tokenizer.encode(word) or [0] for word in words]
+        starts = np.cumsum([0, *(len(them) for them in ids[:-1])])
+        flat = [number for them in ids for number in them]
+        vectors: Vectors = unit(np.add.reduceat(model.table.take(flat, axis=0), starts, axis=0))
+        return vectors
 
     def embed_weighed(self, words: Sequence[str], weights: Sequence[float]) -> Vectors:
         """Return one unit vector of weighted words, or zero if all weights are zero.

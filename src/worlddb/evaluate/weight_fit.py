@@ -37,7 +37,18 @@ if TYPE_CHECKING:
     from worlddb.evaluate.question_plan import QuestionPlan
 
 FITTED = (
-    *("vector", "text", "cover", "graph", "speaker", "world", "opening", "reply", "following"),
+    *(
+        "vector",
+        "text",
+        "cover",
+        "synonyms",
+        "graph",
+        "speaker",
+        "world",
+        "opening",
+        "reply",
+        "following",
+    ),
     *("feedback", "telling", "date"),
 )
 """The weights that are fitted; a feature that no text has keeps its weight."""

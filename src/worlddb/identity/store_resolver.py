@@ -44,10 +44,10 @@ from worlddb.identity.match_values import (
 )
 from worlddb.identity.resolver import Resolver
 from worlddb.index.composed_worlds import loaded
-from worlddb.index.held_world import ranked
+from worlddb.index.held_world import VectorRows, ranked
 from worlddb.index.name_index import NameIndex, name_number
 from worlddb.index.search import Search
-from worlddb.index.vectors import EMBED_BATCH, VectorRows, Vectors
+from worlddb.index.vectors import EMBED_BATCH, Vectors
 from worlddb.language.proper_names import (
     Name,
     formal_names,

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.vectors import Vectors
+from worlddb.index.vectors import SaidWords, Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
 from worlddb.language.ranking_features import (
     Form,
@@ -42,8 +42,7 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 from worlddb.view.visibility import Moment, View, interior_up_to, is_answer, is_name_only
 
-COMMITS_FOLLOWED_MAX = 1_000
-"""After more commits, the composed vectors of all held worlds are read again."""
+COMMITS_FOLLOWED_MAX = 1_000  # after more commits, the vectors of all held worlds are read again
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
 FOREVER = np.iinfo(np.int64).max
 MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
@@ -217,6 +216,7 @@ class HeldWorld:
         self.forms = array("q")
         self.years = array("q")
         self.text = Bm25()
+        self.said = SaidWords()
         self.tongues: dict[str, list[int]] = {}
         self.names: dict[str, list[int]] = {}
         self.firsts: dict[str, list[int]] = {}
@@ -231,8 +231,6 @@ class HeldWorld:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    # -- reading and following the journal ---------------------------------------------------------
 
     def read(self, reader: Reader, moment: Moment, most: int) -> bool:
         """Read the worlds as of `moment`; return False if they hold more than `most` nodes."""
@@ -360,6 +358,7 @@ class HeldWorld:
             self.years.extend((place, *span))
         language = language_of(body.content)
         self.text.add(words(body.name) + words(body.content, language))
+        self.said.add(body.content)
         if language is not None:
             self.tongues.setdefault(language, []).append(place)
         if body.type not in NOT_NAMED:
@@ -557,6 +556,28 @@ class ChosenIds(Sequence[bytes]):
 
     def __getitem__(self, at: Any) -> Any:
         return self._ids[self._places[at]]
+
+
+class VectorRows:
+    """The vectors at some places of a matrix, which is never copied."""
+
+    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
+        self._matrix = matrix
+        self._places = places
+
+    def of(self, vector: NDArray[np.float32]) -> Scores:
+        """Return the cosine of each place with a vector.
+
+        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
+        texts would get different cosines.
+        """
+        near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
+        return near
+
+    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
+        """Return the mean of the vectors at some places."""
+        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
+        return mean
 
 
 def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:

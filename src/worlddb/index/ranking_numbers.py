@@ -35,6 +35,7 @@ class RankingScalars:
     feedback_worlds: int
     feedback_depth: int
     late_candidates_max: int
+    synonym_candidates_max: int
     short_turn_chars: int
     brevity_max: float
     relative_day: float

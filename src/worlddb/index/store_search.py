@@ -208,6 +208,12 @@ class WordCounts(NamedTuple):
     found: Mapping[str, list[int]] = {}
 
 
+def best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
+    """Return the best of some rows that have a score above 0, ties in the order of writing."""
+    order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
+    return {row: scored[row] for row in order[:most]}
+
+
 class AskedInside(NamedTuple):
     """What was found out about a view: the nodes of words, the rows inside, the smallest group."""
 

@@ -11,8 +11,10 @@ composed, and are read only to rerank the best results of a search.
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -28,6 +30,7 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
+from worlddb.language.word_forms import words_of
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 
@@ -123,6 +126,11 @@ class Vectors:
     def likeness(self, text: str) -> Callable[[Sequence[str], Sequence[str]], list[float]] | None:
         """Return the embedder's likeness of words; None if it knows none, or not the script."""
         found: Any = getattr(self._embedder, "likeness", None)
+        return found if found is not None and self.reads(text) else None
+
+    def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
+        """Return what embeds single words; None if nothing does, or not in the script of a text."""
+        found: Any = getattr(self._embedder, "word_vectors", None)
         return found if found is not None and self.reads(text) else None
 
     def reads(self, text: str) -> bool:
@@ -465,6 +473,106 @@ class Vectors:
         return matrix
 
 
+SAID_WORD = re.compile(r"[^\W\d_]{2,}")
+SAID_CHARS = 20_000  # of a text; a longer one is a document that meets every word somewhere
+NOTHING_SAID = np.zeros(1, dtype=np.uint32)  # the number of no word, which every text has
+COMMON = words_of("language", "common_words.txt", "stop")
+
+
+class SaidWords:
+    """The different words of numbered texts, and the vectors of those that were compared."""
+
+    def __init__(self) -> None:
+        self._words = [""]
+        self._numbers: dict[str, int] = {}
+        self._said = array("I")
+        self._ends = array("Q", [0])
+        self._matrix = np.zeros((0, 0), dtype=np.float32)
+        self._is_known = np.zeros(0, dtype=np.bool_)
+
+    def add(self, text: str) -> None:
+        """Add the next text."""
+        numbers, said = self._numbers, self._words
+        for word in set(SAID_WORD.findall(text[:SAID_CHARS].lower())) - COMMON:
+            number = numbers.get(word)
+            if number is None:
+                number = numbers[word] = len(said)
+                said.append(word)
+            self._said.append(number)
+        self._ends.append(len(self._said))
+
+    def met(
+        self,
+        places: Sequence[int],
+        asked: Mapping[str, float],
+        embed: Callable[[Sequence[str]], NDArray[np.float32]],
+    ) -> NDArray[np.float64]:
+        """Return how well some texts meet weighted words, 0 to 1: each by the word most like it."""
+        total = sum(asked.values())
+        if not total or not len(places):
+            return np.zeros(len(places))
+        said = np.frombuffer(self._said, dtype=np.uint32)
+        ends = self._ends
+        texts = [said[ends[at] : ends[at + 1]] for at in places]
+        flat = np.concatenate([part for text in texts for part in (NOTHING_SAID, text)])
+        starts = np.cumsum([0, *(1 + len(text) for text in texts[:-1])])
+        is_said = np.zeros(len(self._words), dtype=np.bool_)
+        is_said[flat] = True
+        numbers = np.flatnonzero(is_said)
+        column = np.cumsum(is_said) - 1
+        near = embed([*asked]) @ self._vectors(numbers, embed).T
+        near[:, 0] = 0.0
+        met = np.zeros(len(places))
+        for row, weight in zip(near, asked.values(), strict=True):
+            met += weight / total * np.maximum.reduceat(row[column[flat]], starts)
+        return met
+
+    def _vectors(
+        self, numbers: NDArray[np.intp], embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """Return the vectors of some words."""
+        if lacking := len(self._words) - len(self._is_known):
+            self._is_known = np.pad(self._is_known, (0, lacking))
+        new = numbers[~self._is_known[numbers]]
+        if len(new):
+            made = embed([self._words[number] for number in new])
+            known, self._matrix = self._matrix, np.zeros((len(self._words), made.shape[1]), "<f4")
+            self._matrix[: len(known)] = known if len(known) else 0
+            self._matrix[new] = made
+            self._is_known[new] = True
+        return self._matrix[numbers]
+
+
+def said_words(texts: Iterable[str]) -> SaidWords:
+    """Return the words of some texts."""
+    said = SaidWords()
+    for text in texts:
+        said.add(text)
+    return said
+
+
+class SimilarWords:
+    """Scores candidates by the words most like those of the question, which have weights.
+
+    `said` tells the words of the candidates at some positions, and their numbers among the texts.
+    """
+
+    def __init__(
+        self,
+        asked: Mapping[str, float],
+        embed: Callable[[Sequence[str]], NDArray[np.float32]],
+        said: Callable[[Sequence[int]], tuple[SaidWords, Sequence[int]]],
+    ) -> None:
+        self._asked = asked
+        self._embed = embed
+        self._said = said
+
+    def read(self, places: Sequence[int]) -> NDArray[np.float64]:
+        """Return how well the candidates at some positions meet the question, 0 to 1."""
+        said, numbers = self._said(places)
+        return said.met(numbers, self._asked, self._embed)
+
+
 class TokenReader:
     """Scores candidates word by word, by the token vectors that the store keeps of them."""
 
@@ -480,25 +588,3 @@ class TokenReader:
         """Return how well the candidates at some positions answer."""
         rows = [self._rows[at] for at in places]
         return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))
-
-
-class VectorRows:
-    """The vectors at some places of a matrix, which is never copied."""
-
-    def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
-        self._matrix = matrix
-        self._places = places
-
-    def of(self, vector: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Return the cosine of each place with a vector.
-
-        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
-        texts would get different cosines.
-        """
-        near: NDArray[np.float64] = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
-        return near
-
-    def mean(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the mean of the vectors at some places."""
-        mean: NDArray[np.float32] = self._matrix[self._places[places]].mean(axis=0)
-        return mean

@@ -16,13 +16,13 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
+    VectorRows,
     ranked,
     text_scores,
     weighed_words,
 )
 from worlddb.index.search import Search
 from worlddb.index.store_search import Found, is_whole
-from worlddb.index.vectors import VectorRows
 from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.records import TextMatch
 from worlddb.store.interface import Reader

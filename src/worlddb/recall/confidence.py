@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.vectors import SAID_WORD
 from worlddb.language.ranking_features import FRAME
 from worlddb.language.text_tokens import STOP, node_words, words
 
@@ -70,6 +71,15 @@ class AskedWords:
             for at in np.flatnonzero(np.isin(rows, having)).tolist():
                 found[at].add(number)
         return found
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The words as they are compared with those of texts, each with how much it counts."""
+        return {
+            word: rarity
+            for written, rarity in zip(self.said, self.rarity, strict=True)
+            for word in SAID_WORD.findall(written.lower())
+        }
 
     def covered(self, numbers: set[int]) -> float:
         """Return the weighed share of the words that are among `numbers`; 0 without any."""

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.held_world import HeldWorld
-from worlddb.index.vectors import VectorRows, Vectors
+from worlddb.index.held_world import HeldWorld, VectorRows
+from worlddb.index.vectors import Vectors
 from worlddb.language.answer_change import answers_anew
 from worlddb.language.statement import (
     Statement,
@@ -48,7 +48,7 @@ from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 if TYPE_CHECKING:
     from worlddb.recall.activation import Way
     from worlddb.recall.confidence import Likeness
-    from worlddb.recall.ranker import Scores
+    from worlddb.recall.ranker import Candidates, Scores
 
 HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
 SAID = frozenset({"Memory", "Turn", "Fact"})
@@ -76,6 +76,24 @@ class Ranking:
     stated: NDArray[np.bool_] | None = None
     lead: float | None = None
     likeness: Likeness | None = None
+
+
+def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
+    """Return the texts that names alone lead to, the newest first of those that gain the same."""
+    gains, starts = found.lanes["graph"], found.starts
+    reached = np.flatnonzero(gains > 0).tolist()
+    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
+    scores = {at: float(gains[at]) for at in order}
+    return Ranking(
+        order=order,
+        rows=rows,
+        scores=scores,
+        fused=scores,
+        ranks={"graph": order},
+        lanes=found.explained,
+        parts={},
+        ways={} if found.graph is None else found.graph.ways,
+    )
 
 
 class _Answer(NamedTuple):

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -43,6 +44,7 @@ from worlddb.language.text_tokens import STOP, folded, words
 from worlddb.model.address import Id
 from worlddb.model.records import NOT_NAMED, AsOf, Op, Query
 from worlddb.ontology.registry import Registry
+from worlddb.recall.confidence import AskedWords, asked_words
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.node_filters import filtered, widened_types
@@ -550,6 +552,21 @@ def stored_question(search: Search, view: View, text: str, vector: Vector | None
     forms = [words(text), *(words(text, code) for code in languages)]
     rarity = wide.rarity_of(view, sorted({word for form in forms for word in form}))
     return _weighed(search, text, vector, languages, rarity.__getitem__, rarity[""])
+
+
+def words_asked(search: Search, view: View, interior: HeldWorld | None, text: str) -> AskedWords:
+    """Return the words of a question with their rarity in what is searched."""
+    if interior is None:
+        wide = search.wide()
+        languages = sorted(wide.languages(view))
+        return asked_words(text, languages, partial(wide.rarity_of, view))
+    held = interior.text
+    return asked_words(
+        text,
+        sorted(interior.languages),
+        lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
+        interior.having,
+    )
 
 
 def _weighed(

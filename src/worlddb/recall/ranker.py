@@ -6,7 +6,7 @@ Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. No
 the scale of an embedder or on the size of a world: each is a share from 0 to 1, or standardised
 (`standing_out`). No feature depends on the weight of another, so the weights can be fitted from
 what hits tell of themselves (`worlddb eval fit`). Where the embedder keeps a vector per word, the
-best candidates are also compared word by word (`late`).
+best candidates are also compared word by word (`late`), else by single words (`synonyms`).
 
 No language model takes part and nothing is random. Every number stands in `index/ranking.json`,
 which also says where the number comes from.
@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
+from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
 from worlddb.index.store_search import NodeSample
-from worlddb.index.vectors import VectorRows
 from worlddb.language.ranking_features import (
     ASKS,
     CHARS,
@@ -39,7 +39,6 @@ from worlddb.language.ranking_features import (
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.retention_curve import RetentionSettings, retention
 from worlddb.recall.activation import Way
-from worlddb.recall.hit_order import Ranking
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment
 
@@ -60,6 +59,8 @@ class Weights:
     text: float = WEIGHTS["text"]
     cover: float = WEIGHTS["cover"]
     """The share of the question's words that a text has, rare words counting more."""
+    synonyms: float = WEIGHTS["synonyms"]
+    """How well each word of the question is met by the word of a text that is most like it."""
     graph: float = WEIGHTS["graph"]
     spread: float = WEIGHTS["spread"]
     """The share of its score that a good text passes on to the texts about what it mentions."""
@@ -164,6 +165,7 @@ class Candidates:
     alike: Scores | None = None
     years: NDArray[np.int64] | None = None
     retained: Scores | None = None
+    synonyms: WordReader | None = None
     graph: TextGraph | None = None
     company: Company | None = None
 
@@ -263,6 +265,14 @@ class Weighed(NamedTuple):
         lanes = {**self.lanes, "graph": lane}
         return self._replace(scores=self.scores + gained, parts=parts, lanes=lanes)
 
+    def with_synonyms(self, best: Sequence[int], met: Scores) -> Weighed:
+        """Return the scores with what the best candidates gain by similar words."""
+        gained = np.full(len(self.scores), met.min())
+        gained[best] = met
+        parts = {**self.parts, "synonyms": gained}
+        scores, usual = self.scores + gained, self.usual + float(met.min())
+        return self._replace(scores=scores, parts=parts, usual=usual)
+
     def matched(self, lanes: Mapping[str, Scores]) -> NDArray[np.bool_]:
         """Return which candidates were found at all: by one of `lanes`, or word by word."""
         read = [self.parts["late"]] if "late" in self.parts else []
@@ -287,6 +297,10 @@ def weigh(
         late = np.full(len(weighed.scores), read.min())
         late[best] = read
         weighed = ranker.combined({**weighed.lanes, "late": late}, known)
+    elif weights.synonyms and found.synonyms is not None:
+        # Word by word they are compared already, and by better vectors, where there are such.
+        best = best_places(weighed.scores, scalars.synonym_candidates_max).tolist()
+        weighed = weighed.with_synonyms(best, weights.synonyms * found.synonyms.read(best))
     if weights.spread and found.graph is not None:
         # What all have in common is nobody's to give.
         above = weighed.scores - weighed.usual
@@ -580,21 +594,3 @@ def with_retention(
                 item.created_at, item.last, item.recalls, item.links, now, weights.fading
             )
     return replace(found, retained=np.array([kept[row] for row in rows]))
-
-
-def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
-    """Return the texts that names alone lead to, the newest first of those that gain the same."""
-    gains, starts = found.lanes["graph"], found.starts
-    reached = np.flatnonzero(gains > 0).tolist()
-    order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
-    scores = {at: float(gains[at]) for at in order}
-    return Ranking(
-        order=order,
-        rows=rows,
-        scores=scores,
-        fused=scores,
-        ranks={"graph": order},
-        lanes=found.explained,
-        parts={},
-        ways={} if found.graph is None else found.graph.ways,
-    )

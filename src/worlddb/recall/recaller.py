@@ -29,6 +29,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
+    VectorRows,
     forms_of,
     ranked,
     speaker_of,
@@ -38,8 +39,8 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.store_search import is_whole
-from worlddb.index.vectors import TokenReader, Tokens, VectorRows
+from worlddb.index.store_search import best_of, is_whole
+from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
@@ -56,11 +57,12 @@ from worlddb.model.inputs import (
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading, cover_among, text_cover
-from worlddb.recall.confidence import AskedWords, asked_words
+from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
     Ranking,
     WorldMembers,
     held_members,
+    names_ranking,
     stored_members,
     with_worlds,
 )
@@ -74,6 +76,7 @@ from worlddb.recall.question import (
     question_query,
     seen_question,
     stored_question,
+    words_asked,
 )
 from worlddb.recall.ranker import (
     Candidates,
@@ -84,7 +87,6 @@ from worlddb.recall.ranker import (
     company_of,
     fuse,
     like_the_best,
-    names_ranking,
     spread,
     turns_before,
     weigh,
@@ -228,12 +230,14 @@ class Recaller:
                 rows, ids, found = self._candidates(interior, vector, within)
             if not rows or not found.lanes:
                 return self._answered(None)
-            said = self._asked_words(interior)
+            said = words_asked(self.search, view, interior, text or " ".join(self.question.names))
             if self.question.is_names:
                 return self._answered(names_ranking(rows, found), said)
             weighing = self.question.settings.weighing
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             weighed = None
+            if vector is not None:
+                found = replace(found, synonyms=self._synonyms(said, interior, rows))
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
@@ -276,20 +280,21 @@ class Recaller:
         bodies = self.reader.bodies(sorted(place), self.moment.known)
         return {place[body.row]: body.content for body in bodies}
 
-    def _asked_words(self, interior: HeldWorld | None) -> AskedWords:
-        """Return the words of the question with their rarity in what was searched."""
-        text = self.question.text or " ".join(self.question.names)
-        if interior is None:
-            wide = self.search.wide()
-            languages = sorted(wide.languages(self.view))
-            return asked_words(text, languages, partial(wide.rarity_of, self.view))
-        held = interior.text
-        return asked_words(
-            text,
-            sorted(interior.languages),
-            lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
-            interior.having,
-        )
+    def _synonyms(
+        self, asked: AskedWords, interior: HeldWorld | None, rows: Sequence[int]
+    ) -> SimilarWords | None:
+        """Return the comparison of single words, if the embedder has nothing better."""
+        embed = self.search.vectors().word_vectors(self.question.text)
+        if embed is None or self.tokens is not None:
+            return None
+
+        def said(places: Sequence[int]) -> tuple[SaidWords, Sequence[int]]:
+            if interior is not None:
+                return interior.said, [interior.place[rows[at]] for at in places]
+            texts = self._texts(rows, places)
+            return said_words(texts.get(at, "") for at in places), range(len(places))
+
+        return SimilarWords(asked.weights, embed, said)
 
     def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
         """Return the first of a ranking as hits that explain themselves."""
@@ -453,7 +458,7 @@ class Recaller:
             if few is None:
                 found["text"] = dict(wide.text(view, said, depth))
             else:
-                found["text"] = _best_of(wide.scored(view, few, said), depth)
+                found["text"] = best_of(wide.scored(view, few, said), depth)
         if vector is not None:
             few = self._few(FEW_VECTORS_MAX)
             vectors = self.search.vectors()
@@ -461,7 +466,7 @@ class Recaller:
                 found["vector"] = dict(wide.nearest(view, vectors, vector, depth))
             else:
                 cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
-                found["vector"] = _best_of(dict(zip(few, cosines, strict=True)), depth)
+                found["vector"] = best_of(dict(zip(few, cosines, strict=True)), depth)
         graph = None
         if settings.weights.get("graph"):
             graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
@@ -545,12 +550,6 @@ class Recaller:
         spreading = Spreading(names, self.reader, self.moment, classes)
         said = self.question.text, self.question.names
         return GraphLane(spreading, *said, weighing.asker, weighing.graph)
-
-
-def _best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
-    """Return the best of some rows that have a score above 0, ties in the order of writing."""
-    order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
-    return {row: scored[row] for row in order[:most]}
 
 
 def recall(
