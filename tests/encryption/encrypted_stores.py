@@ -106,6 +106,7 @@ def test_no_file_holds_the_plaintext_while_a_store_is_open_or_after(
         memory.write(TEXT)
         hold_at_most(memory.db, 0)  # So that the index of vectors is saved, too.
         assert SECRET in memory.recall(QUESTION).hits[0].node.content
+        assert memory.db.recall(QUESTION)  # The index is of the whole store.
         assert (tmp_path / "memory.db-wal").stat().st_size > 0
         assert leaks(tmp_path) == []
         memory.db.backup(tmp_path / "copy.db")

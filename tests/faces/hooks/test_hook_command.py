@@ -173,7 +173,8 @@ def test_a_hook_loads_neither_the_engine_nor_the_command_line(tmp_path: Path) ->
     told = {"prompt": QUESTION, "cwd": str(tmp_path)}
     program = (
         "import io, os, sys, types\n"
-        f"os.environ.update(XDG_DATA_HOME={str(tmp_path)!r}, WORLDDB_URL='http://127.0.0.1:9')\n"
+        f"os.environ.update(XDG_DATA_HOME={str(tmp_path)!r}, WORLDDB_URL='http://127.0.0.1:9', "
+        f"WORLDDB_HOOK_TIMEOUT_S='{DEADLINE_S}')\n"
         f"sys.stdin = types.SimpleNamespace(buffer=io.BytesIO({json.dumps(told).encode()!r}))\n"
         "from worlddb.faces.cli import run; run(['hook', 'UserPromptSubmit'])"
     )
