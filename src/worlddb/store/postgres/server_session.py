@@ -46,7 +46,7 @@ _TOKEN = re.compile("[0-9a-z\x80-\U0010ffff]+")
 """What FTS5 takes for one word of our analysed text: it splits at every sign of ASCII."""
 _PLACE = "I"  # Places are 32-bit numbers, the lowest byte first.
 _PLACE_BYTES = 4
-_USUAL_PLACES = 1_024
+_USUAL_PLACES = 1_024  # Hardly any text has more words; 16 KB are kept ready for them.
 _PLACES = tuple(place.to_bytes(_PLACE_BYTES, "little") for place in range(_USUAL_PLACES))
 _COUNTS = """
     SELECT w.word, c.count, c.last FROM unnest($1::text[]) AS w(word), LATERAL (
