@@ -63,7 +63,8 @@ class Explorer:
 
 def watched(browser: Any, url: str, memory: Memory, **options: Any) -> Explorer:
     """Return a new page whose complaints are kept: errors, and what the policy has blocked."""
-    page = browser.new_page(**options)
+    # Colours that are half drawn have too little contrast.
+    page = browser.new_page(reduced_motion="reduce", **options)
     page.set_default_timeout(90_000)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -1,5 +1,5 @@
 // The shell: who is signed in, whose memory is shown, at which of the two times, and which page.
-import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
+import { html, render, useEffect, useLayoutEffect, useState } from "./vendor/preact-htm.js";
 import { get, scopeOf, signIn } from "./api.js";
 import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
@@ -87,8 +87,8 @@ function Help({ onClose }) {
 
 /** The keys that hold on every page: help, and `g` with a letter for a page. */
 function useShellKeys(setHelp) {
-  const [isGoing, setGoing] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
+    let isGoing = false; // No state of the page: the letter may be typed before the page is drawn again.
     const press = (event) => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       if (event.key === "?") setHelp(true);
@@ -98,11 +98,11 @@ function useShellKeys(setHelp) {
         event.preventDefault();
         location.hash = link(page);
       }
-      setGoing(event.key === "g");
+      isGoing = event.key === "g";
     };
     addEventListener("keydown", press, true); // Before the page, whose keys have other meanings.
     return () => removeEventListener("keydown", press, true);
-  }, [isGoing]);
+  }, []);
 }
 
 function Scopes({ scopes, params, bounds }) {

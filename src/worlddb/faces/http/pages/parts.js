@@ -1,5 +1,5 @@
 // Small parts that every page uses: times, ids, chips, dialogs, notices, loading.
-import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { post } from "./api.js";
 
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
@@ -131,9 +131,10 @@ export function notify(text, undo) {
 
 export const isTyping = (event) => /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) && event.target.type !== "checkbox";
 
-/** Call what a key means, unless somebody types, a dialog is open, or the key belongs to the browser. */
+/** Call what a key means, unless somebody types, a dialog is open, or the key belongs to the browser.
+ * Keys are heard before the page is shown: an effect would come after it, and miss those of a fast hand. */
 export function useKeys(keys, watched) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event) => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
       if (!Object.hasOwn(keys, event.key) || !keys[event.key]) return;
@@ -171,7 +172,7 @@ export async function attempt(work) {
 
 export function Dialog({ title, onClose, children }) {
   const box = useRef();
-  useEffect(() => {
+  useLayoutEffect(() => {
     box.current.showModal();
   }, []);
   return html`<dialog ref=${box} onClose=${onClose} aria-labelledby="dialog-title">
