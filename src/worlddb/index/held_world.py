@@ -145,13 +145,21 @@ class Bm25:
 
     def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
         """Return which share of weighted words each document has, counted by their rarity."""
+        return self.shares(self.worth(words))
+
+    def shares(self, worth: Mapping[str, float]) -> NDArray[np.float64]:
+        """Return the sum of what the words of each document are worth."""
+        shares = np.zeros(len(self))
+        for word, share in worth.items():
+            shares[self.places_of(word)] += share
+        return shares
+
+    def worth(self, words: Mapping[str, float]) -> dict[str, float]:
+        """Return the share of each of some weighted words in all of them, by their rarity."""
         top = self.rarity_max
         worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
         total = sum(worth.values())
-        shares = np.zeros(len(self))
-        for word, amount in worth.items() if total else ():
-            shares[self.places_of(word)] += amount / total
-        return shares
+        return {word: amount / total for word, amount in worth.items()} if total else {}
 
 
 def nodes_at(reader: Reader, known: int | None) -> int:

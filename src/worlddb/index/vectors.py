@@ -133,6 +133,13 @@ class Vectors:
         found: Any = getattr(self._embedder, "word_vectors", None)
         return found if found is not None and self.reads(text) else None
 
+    @property
+    def reads_whole(self) -> bool:
+        """Whether the embedder reads a text as a whole, for its meaning, and not word by word."""
+        by_words = ("word_vectors", "read_question")
+        is_whole = all(getattr(self._embedder, name, None) is None for name in by_words)
+        return is_whole and bool(getattr(self._embedder, "reads_meaning", True))
+
     def reads(self, text: str) -> bool:
         """Return whether the embedder knows the script of a text; one that does not say does."""
         knows: Any = getattr(self._embedder, "reads", None)
