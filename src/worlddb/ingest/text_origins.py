@@ -223,35 +223,42 @@ class _HeardTexts:
         for sentence in filter(None, SENTENCE_END.split(text)):
             own = heard = 0.0
             origins: set[str] = set()
-            for node in self._alike(sentence):
-                share = _repeated(sentence, node.content)
-                if levels.of(node) < FULL and share:
-                    heard = max(heard, share)
+            shares = self._shares(sentence)
+            for row, node in self.reader.nodes(sorted(shares)).items() if shares else ():
+                if levels.of(node) < FULL:
+                    heard = max(heard, shares[row])
                     origins.update(node.origins)
                 elif node.valid_to is None or to_micros(node.valid_to, "valid_to") > now:
-                    own = max(own, share)
+                    own = max(own, shares[row])
             if heard > own:
                 found |= origins
         return found
 
-    def _alike(self, sentence: str) -> list[Node]:
-        """Return texts that share two of the words that say most of a sentence or clause."""
-        rows: set[int] = set()
+    def _shares(self, sentence: str) -> dict[int, float]:
+        """Return the texts that a sentence repeats, and how much of it each of them says."""
+        clauses = [sentence, *CLAUSE_END.split(sentence)]
         pairs: dict[tuple[str, str], None] = {}
-        for clause in {sentence: None, **dict.fromkeys(CLAUSE_END.split(sentence))}:
+        for clause in dict.fromkeys(clauses):
             words = sorted(set(node_words("", clause)), key=_says_little)[:LOOKED_FOR]
             pairs.update(dict.fromkeys(combinations(words, 2)))
-        for pair in pairs:
-            rows |= self._newest(pair)
-        return [node for _, node in sorted(self.reader.nodes(sorted(rows)).items())]
+        rows = {row for pair in pairs for row in self._newest(pair)}
+        said = [frozenset(_plain(one).split()) for one in clauses]
+        whole = _plain(sentence)
+        found = {
+            body.row: share
+            for body in (self.reader.bodies(sorted(rows)) if rows else ())
+            if (share := _repeated(whole, said, body.content))
+        }
+        kept = self.inside(found) if found else set()
+        return {row: share for row, share in found.items() if row in kept}
 
-    def _newest(self, words: Sequence[str]) -> set[int]:
+    def _newest(self, words: Sequence[str]) -> Iterable[int]:
+        """Return the newest texts with some words: as many as are looked at, inside or not."""
         deep = LOOKED_AT
         while True:
             rows = self.reader.texts.latest(words, deep)
-            kept = self.inside(rows)
-            if len(rows) < deep or len(kept) >= LOOKED_AT:
-                return set(sorted(kept)[-LOOKED_AT:])
+            if len(rows) < deep or len(self.inside(rows)) >= LOOKED_AT:
+                return rows
             deep *= LOOK_GROWTH
 
 
@@ -260,22 +267,23 @@ def _says_little(word: str) -> tuple[bool, int, str]:
     return not any(sign.isdigit() for sign in word), -len(word), word
 
 
-def _repeated(sentence: str, text: str) -> float:
+def _repeated(said: str, clauses: Sequence[frozenset[str]], text: str) -> float:
     """Return how much of a sentence, or of a clause, one sentence of a text says: 0 if too little.
 
     Who quotes the whole other sentence repeats it. Another number is another thing to say.
     """
-    said, most = _plain(sentence), 0.0
-    clauses = [frozenset(_plain(one).split()) for one in (sentence, *CLAUSE_END.split(sentence))]
+    most = 0.0
     for other in map(_plain, SENTENCE_END.split(text)):
-        words = frozenset(other.split())
-        if len(other.split()) >= QUOTED_WORDS_MIN and f" {other} " in f" {said} ":
+        words = other.split()
+        if len(words) >= QUOTED_WORDS_MIN and f" {other} " in f" {said} ":
             return 1.0
         for one in clauses:
-            missing = one - words
-            if len(one) >= QUOTED_WORDS_MIN and not any(map(str.isdigit, missing)):
-                most = max(most, 1 - len(missing) / len(one))
-    return most if most > REPEATED else 0.0
+            if len(one) >= QUOTED_WORDS_MIN:
+                missing = one.difference(words)
+                share = 1 - len(missing) / len(one)
+                if share > max(most, REPEATED) and not any(map(str.isdigit, missing)):
+                    most = share
+    return most
 
 
 def _plain(text: str) -> str:

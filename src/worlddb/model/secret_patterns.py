@@ -151,8 +151,9 @@ def _without(value: Any, leave_out: bool, before: str) -> Any:
         }
         return {name: one for name, one in inner.items() if one is not _LEFT_OUT}
     if isinstance(value, list | tuple):
-        kept = (_without(one, leave_out, "") for one in value)
-        return type(value)(one for one in kept if one is not _LEFT_OUT)
+        inner_values = [_without(one, leave_out, "") for one in value]
+        kept = [one for one in inner_values if one is not _LEFT_OUT]
+        return _LEFT_OUT if inner_values and not kept else type(value)(kept)
     return value
 
 
