@@ -173,7 +173,7 @@ def test_a_module_and_a_class_have_a_name_of_their_own() -> None:
     classes: dict[str, list[str]] = defaultdict(list)
     for path, tree in modules():
         where = str(path.relative_to(SOURCE))
-        # A file in commands/ is named after the command that it holds.
+        # A file in commands/ is named after the first command that it holds.
         if not path.stem.startswith("__") and path.parent.name != "commands":
             files[path.stem].append(where)
         for node in ast.walk(tree):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
     from worlddb.faces.diagnosis import Diagnosis, DoctorFinding
-    from worlddb.faces.token_values import (
+    from worlddb.faces.server_calls import (
         CallerAccess,
         IssuedToken,
         RevokedToken,
@@ -317,9 +317,10 @@ _NAMES_OF = {
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.faces.diagnosis": "Diagnosis DoctorFinding",
-    "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
-    "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
-    "FileText FileVersion",
+    "worlddb.faces.server_calls": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
+    "worlddb.files.file_values": (
+        "FileChange FileEntry FileList FileMatch FileMatches FilePaths FileText FileVersion"
+    ),
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",

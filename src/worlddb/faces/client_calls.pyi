@@ -8,7 +8,7 @@ from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
 from worlddb.faces.diagnosis import Diagnosis
-from worlddb.faces.token_values import CallerAccess, IssuedToken, RevokedToken, TokenList
+from worlddb.faces.server_calls import CallerAccess, IssuedToken, RevokedToken, TokenList
 from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
 from worlddb.ingest.branch_merge import Merged
 from worlddb.ingest.document_text import DocumentInput

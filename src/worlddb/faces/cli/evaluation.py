@@ -21,8 +21,7 @@ from worlddb.faces.cli.evaluation_models import (
     paid,
     reading_of,
 )
-from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import print_json, print_table
+from worlddb.faces.cli.terminal import Progress, print_json, print_table
 
 if TYPE_CHECKING:
     from worlddb.evaluate.benchmark_run import Finished
