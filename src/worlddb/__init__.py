@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         TokenEntry,
         TokenList,
     )
+    from worlddb.faces.tenant_erasure import TenantErasure
     from worlddb.files.file_values import (
         FileChange,
         FileEntry,
@@ -277,6 +278,7 @@ __all__ = [
     "Subgraph",
     "Summarizer",
     "SummaryChange",
+    "TenantErasure",
     "TextMatch",
     "TokenEntry",
     "TokenList",
@@ -318,6 +320,7 @@ _NAMES_OF = {
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.faces.diagnosis": "Diagnosis DoctorFinding",
     "worlddb.faces.server_calls": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
+    "worlddb.faces.tenant_erasure": "TenantErasure",
     "worlddb.files.file_values": (
         "FileChange FileEntry FileList FileMatch FileMatches FilePaths FileText FileVersion"
     ),
