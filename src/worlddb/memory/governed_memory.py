@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from worlddb.ingest.branch_merge import Merged
     from worlddb.memory.inbox_pages import FadingPage, PendingPage
     from worlddb.memory.memory import Memory
-    from worlddb.memory.read_page import ReadPage
     from worlddb.memory.reads import MemoryReader
     from worlddb.memory.recall_receipt import Verification
-    from worlddb.memory.results import MemoryPage, Remembered, Retired
+    from worlddb.memory.results import MemoryPage, ReadPage, Remembered, Retired
     from worlddb.memory.retention_policy import (
         RetentionKeeper,
         RetentionPolicies,
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
     from worlddb.memory.world_interior import Interior
     from worlddb.memory.writes import MemoryWriter
-    from worlddb.model.history_proof import HistoryProof
     from worlddb.model.inputs import Instant
+    from worlddb.model.proof import HistoryProof
     from worlddb.model.records import Branch, Branches, Diff
 
 
@@ -66,7 +65,7 @@ class GovernedMemory(ScopedFiles):
             RejectedError: its scope is outside the bounds of this memory.
             StorageError: the key of the store cannot be read.
         """
-        from worlddb.memory.receipt_verification import verified
+        from worlddb.memory.recall_receipt import verified
 
         return verified(self.db, self._scopes, receipt, public_key, again)
 
@@ -116,7 +115,7 @@ class GovernedMemory(ScopedFiles):
             RejectedError: this memory is bound; the record is for administrators.
             StorageError: the record cannot be read.
         """
-        from worlddb.memory.read_page import read_page
+        from worlddb.memory.results import read_page
 
         self._refuse_bound("the record of reads")
         return read_page(self.db.engine.store, limit, scope)

@@ -494,7 +494,7 @@ class Memory(ScopedGraph):
             InvalidInputError: not exactly one scope is named.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        from worlddb.memory.scope_files import scope_files
+        from worlddb.memory.scoped_files import scope_files
 
         return scope_files(self._writer, scope)
 

@@ -16,7 +16,6 @@ from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commit
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.ingest.identity_change import Split, decide_merges, split
 from worlddb.memory.governed_memory import GovernedMemory
-from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import (
     CommitPage,
@@ -29,8 +28,10 @@ from worlddb.memory.results import (
     Soundness,
 )
 from worlddb.memory.scope_sight import (
+    OwnHistory,
     inside_scopes,
     merge_proposal,
+    not_yours,
     owns,
     pairs_inside,
     sees,
@@ -56,9 +57,9 @@ from worlddb.model.records import (
 )
 from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.ontology.edge_types import default_handlers
+from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan, QueryBuilder
 from worlddb.query.query_spec import QuerySpec
-from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view import visibility as lookup

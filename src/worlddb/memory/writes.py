@@ -53,7 +53,7 @@ MAYBE_SECRET = re.compile(
     r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
     r"|bearer|://"
 )
-"""A text without any of these has no secret of a known form (`secret_check.py`)."""
+"""A text without any of these has no secret of a known form (`trust_settings.py`)."""
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
 AROUND = "around"
 """The key by which a draft means the world that an amended memory lies in."""
@@ -225,7 +225,7 @@ class MemoryWriter:
         """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
         if not any(MAYBE_SECRET.search(message.text) for message in messages):
             return messages, ()
-        from worlddb.memory.secret_check import checked
+        from worlddb.memory.trust_settings import checked
 
         return checked(self, messages, scope)
 
