@@ -282,9 +282,18 @@ class MemoryReader:
             return {node.id for node in nodes if levels.of(node) == FULL}
 
     def list_scopes(
-        self, *, kind: ScopeKind | None, limit: int, cursor: str | None, include_retired: bool
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
     ) -> ScopePage:
-        """Return a page of scopes; see `Memory.list_scopes`."""
+        """Return the users, agents, apps and runs, in the order they came, a page at a time.
+
+        Raises:
+            InvalidInputError: no such kind, or an argument is wrong.
+        """
         check_whole(limit, "limit", 1, PAGE_MAX)
         if kind is not None and kind not in KINDS:
             raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
@@ -328,7 +337,11 @@ class MemoryReader:
         return ScopePage(scopes=shown, next_cursor=str(shown[-1].id) if more else None)
 
     def warm(self) -> None:
-        """Load what the first recall would wait for; see `Memory.warm`."""
+        """Load now what the first recall would wait for: the embedder and the usual scope.
+
+        Raises:
+            ProviderError: the embedder failed or is missing.
+        """
         search = self.db.engine.search
         if search.has_vectors:
             search.vectors().ask("warm up")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -47,10 +47,11 @@ def scope_files(writer: MemoryWriter, scope: Mapping[str, Any]) -> Files:
 # Scoped files.
 
 
+@dataclass(frozen=True, slots=True)
 class ScopedFiles:
-    """The calls of `Memory` on files; `Memory.files_of` has more of them."""
+    """The calls of one caller on files; `Memory.files_of` has more of them."""
 
-    _writer: MemoryWriter
+    writer: MemoryWriter
 
     def list_files(
         self,
@@ -194,8 +195,7 @@ class ScopedFiles:
         return FileMatches(matches=tuple(found))
 
     def _files(self, scope: Mapping[str, Any]) -> Files:
-
-        return scope_files(self._writer, scope)
+        return scope_files(self.writer, scope)
 
     def _latest(self, files: Files, path: str, version: bytes | str | None) -> bytes | str:
         """Return the latest version of a file if it begins with these digits.
@@ -215,4 +215,4 @@ class ScopedFiles:
         """Return a change with the commit as the caller may know it."""
         if change.commit is None:
             return change
-        return replace(change, commit=self._writer.scopes.own_commit(change.commit)[0])
+        return replace(change, commit=self.writer.scopes.own_commit(change.commit)[0])
