@@ -54,6 +54,8 @@ def fill(memory: Memory, size: int) -> None:
                         "tags": ["even"] if number % 2 == 0 else ["odd"],
                     },
                 )
+    # A write brings the index of names up to what was loaded, as in any store that is in use.
+    memory.write("end", user_id="ada")
 
 
 def ask(memory: Memory, questions: list[str], where: Mapping[str, Any] | None, number: int) -> None:

@@ -91,7 +91,7 @@ ID = Parameter(
     required=True,
     positional=True,
     help="The memory's id in hex, or its first 4 or more digits if no other id has them.",
-    tool_help="As in an answer; 4 or more digits.",
+    tool_help="As in an answer.",
 )
 AT = Parameter(
     name="at",
@@ -103,13 +103,13 @@ END_AT = Parameter(
     name="at",
     type="time",
     help=f"When it stopped being true: {_ZONED}",
-    tool_help="When it ended; default now.",
+    tool_help="When it ended.",
 )
 AS_OF = Parameter(
     name="as_of",
     type="time",
     help=f"Ask for what was true at this time: {_ZONED}",
-    tool_help="What was true then: a day or ISO-8601 time.",
+    tool_help="What was true at this day or time.",
     hidden_flags=("--valid",),
 )
 KNOWN_AT = Parameter(
@@ -177,15 +177,15 @@ TAGS = Parameter(
 EXPIRES_AT = Parameter(
     name="expires_at",
     type="time",
-    in_tool=False,  # A model says how long.
     help="After this time it is neither listed nor recalled; as_of still finds it.",
+    tool_help="Until when it stays.",
 )
 TTL = Parameter(
     name="ttl",
     type="text",
     most=TTL_CHARS_MAX,
     help="How long it stays, such as 30d or 12h; for something that is true for a while.",
-    tool_help="How long it stays: 30d, 12h.",
+    tool_help="Or how long: 30d, 12h.",
     command_help="how long it stays, such as 30d, 12h or 45m",
 )
 EXTRACTOR = Parameter(
