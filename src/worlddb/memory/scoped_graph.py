@@ -247,15 +247,30 @@ class ScopedGraph:
             return merge_proposal(reader, done)
 
     def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Accept a merge proposal; see `decide_merge`."""
+        """Accept a merge proposal.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as
+                `decide_merge`.
+        """
         return self.decide_merge(id, "accept", **scope)
 
     def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Reject a merge proposal; see `decide_merge`."""
+        """Reject a merge proposal.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as
+                `decide_merge`.
+        """
         return self.decide_merge(id, "reject", **scope)
 
     def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Undo an accepted merge; see `decide_merge`."""
+        """Undo an accepted merge.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as
+                `decide_merge`.
+        """
         return self.decide_merge(id, "undo", **scope)
 
     def split(
