@@ -244,17 +244,17 @@ class Governance:
         Raises:
             InvalidInputError: the name is none.
             ConflictError: there is a branch of that name.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be branched, or not be written.
         """
-        self._scopes.refuse_bound("a branch")
+        self.refuse_branch()
         return self.db.engine.store.fork(name, self.writer.actor)
 
     def branches(self) -> Branches:
         """Return the branches of the store, by name.
 
         Raises:
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
         """
         from worlddb.model.records import Branches
 
@@ -266,7 +266,7 @@ class Governance:
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
         """
         self._scopes.refuse_bound("a branch")
         return self.db.branch_diff(name)
@@ -280,10 +280,10 @@ class Governance:
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
             ConflictError: the store was replaced since the fork, or too much was refused.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be written.
         """
-        self._scopes.refuse_bound("a branch")
+        self.refuse_branch()
         return self.db.merge(name, dry_run=dry_run, actor=self.writer.actor)
 
     def drop_branch(self, name: str) -> Branches:
@@ -291,10 +291,10 @@ class Governance:
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be written.
         """
-        self._scopes.refuse_bound("a branch")
+        self.refuse_branch()
         self.db.drop_branch(name)
         return self.branches()
 
@@ -429,3 +429,15 @@ class Governance:
         from worlddb.memory.trust_settings import TrustKeeper
 
         return TrustKeeper(writer=self.writer, reader=self.reader)
+
+    def refuse_branch(self) -> None:
+        """Refuse a caller who may not work with branches.
+
+        Raises:
+            RejectedError: the caller is bound, or not trusted in full.
+        """
+        from worlddb.memory.scope_view import refuse_untrusted
+
+        self._scopes.refuse_bound("a branch")
+        with self.db.engine.store.read() as reader:
+            refuse_untrusted(reader, self.writer.origin, None, "make, merge or drop a branch")

@@ -158,10 +158,9 @@ class Memory:
         self._reader = MemoryReader(db=self.db, scopes=scopes, actor=actor)
         self._ender = MemoryEnder(db=self.db, scopes=scopes, actor=actor, origin=origin)
         self._files = ScopedFiles(writer)
-        self._graph = ScopedGraph(
-            db=self.db, reader=self._reader, scopes=scopes, actor=actor, origin=origin
-        )
-        self._governance = Governance(db=self.db, writer=writer, reader=self._reader)
+        parts: dict[str, Any] = {"db": self.db, "writer": writer, "reader": self._reader}
+        self._graph = ScopedGraph(**parts, scopes=scopes, actor=actor, origin=origin)
+        self._governance = Governance(**parts)
 
     @property
     def asks_a_model(self) -> bool:
@@ -211,10 +210,10 @@ class Memory:
         Raises:
             InvalidInputError: the name is none.
             NotFoundError: there is no such branch, and none is to be made.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be branched, or not be written.
         """
-        self._writer.scopes.refuse_bound("a branch")
+        self._governance.refuse_branch()
         db = self.db.branch(name, create=create, actor=self._writer.actor)
         scopes = replace(self._writer.scopes, store=db.engine.store, clock=db.engine.clock)
         return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)

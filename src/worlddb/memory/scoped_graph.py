@@ -39,7 +39,8 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like
+from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like, refuse_untrusted
+from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.origin import Origin
@@ -85,6 +86,7 @@ class ScopedGraph:
     """What the memory of one caller knows of edges, identity and history."""
 
     db: WorldDB
+    writer: MemoryWriter
     reader: MemoryReader
     scopes: CallerScopes
     actor: str
@@ -160,6 +162,7 @@ class ScopedGraph:
             StorageError, ConflictError: the store cannot be written.
         """
         reach = self.scopes.reach(scope)
+        (metadata,), _ = self.writer.without_secret_values((metadata,), scope)
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             with self.scopes.viewing(reach, ended=True) as view:
                 ends = [find_inside(view, given)[1].id for given in (source, target)]
@@ -247,30 +250,15 @@ class ScopedGraph:
             return merge_proposal(reader, done)
 
     def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Accept a merge proposal.
-
-        Raises:
-            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as
-                `decide_merge`.
-        """
+        """Accept a merge proposal. Raises: as `decide_merge`."""
         return self.decide_merge(id, "accept", **scope)
 
     def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Reject a merge proposal.
-
-        Raises:
-            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as
-                `decide_merge`.
-        """
+        """Reject a merge proposal. Raises: as `decide_merge`."""
         return self.decide_merge(id, "reject", **scope)
 
     def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Undo an accepted merge.
-
-        Raises:
-            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as
-                `decide_merge`.
-        """
+        """Undo an accepted merge. Raises: as `decide_merge`."""
         return self.decide_merge(id, "undo", **scope)
 
     def split(
@@ -348,11 +336,13 @@ class ScopedGraph:
 
         Raises:
             InvalidInputError, NotFoundError: no such commit.
-            RejectedError: the commit changed something outside the scope or the bounds.
+            RejectedError: the commit changed something outside the scope or the bounds, or the
+                caller is not trusted in full.
             ConflictError: it was undone already, or it erased texts; or the store is busy.
             StorageError: the store cannot be written.
         """
         reach = self.scopes.reach(scope)
+        self._refuse_untrusted(reach, "undo; retire what you wrote instead")
 
         def check(reader: Reader, effects: CommitEffects) -> Callable[[set[int]], set[int]]:
             view = self._view(reader, reach)
@@ -544,9 +534,10 @@ class ScopedGraph:
         Raises:
             InvalidInputError: a trait is wrong, the type ships, or several scopes are named.
             NotFoundError: there is no such scope yet.
-            RejectedError: the scope is outside the bounds of this memory.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
             StorageError, ConflictError: the store cannot be written.
         """
+        self._refuse_untrusted(self.scopes.reach(scope), "declare an edge type")
         return self.db.ontology(self._one_world(scope, "declare")).declare(
             type,
             actor=self.actor,
@@ -570,6 +561,12 @@ class ScopedGraph:
             if view.worlds == [lookup.NOWHERE]:
                 raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
             return Id(view.reader.world(view.worlds[0]).id)
+
+    def _refuse_untrusted(self, reach: Groups, what: str) -> None:
+        """Refuse a caller whose origin the first scope it means does not trust in full."""
+        if self.origin is not None:
+            with self.db.engine.store.read() as reader:
+                refuse_untrusted(reader, self.origin, reach[0][0] if reach else None, what)
 
     def _view(self, reader: Reader, groups: Groups) -> View:
         moment = moment_of(reader, NOW, self.scopes.clock())

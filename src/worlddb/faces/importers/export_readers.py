@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from worlddb.errors import FormatError
 from worlddb.faces.hooks.session_files import text_of, turns_in
+from worlddb.model.origin import ORIGINS
 from worlddb.model.secret_patterns import without_secrets
 
 # One item of an import, and what readers of all formats need.
@@ -21,7 +22,8 @@ class ImportedItem(NamedTuple):
     """Something to remember: a key that names it within its source, its text, and what is known.
 
     `role` is who said it, in a chat; `scope` names user, agent, app and run as the source has them;
-    `until` is when it stopped being true.
+    `until` is when it stopped being true; `origin` is who brought it into the source, if that is
+    known.
     """
 
     key: str
@@ -32,6 +34,7 @@ class ImportedItem(NamedTuple):
     names: tuple[str, ...] = ()
     scope: Mapping[str, str] = {}
     metadata: Mapping[str, Any] = {}
+    origin: str | None = None
 
 
 Reader = Callable[[str], Iterator[ImportedItem]]
@@ -364,4 +367,5 @@ def _mif_memory(one: Mapping[str, Any], text: str, usual: Mapping[str, str]) -> 
         names=tuple(text_in(name, "name") for name in objects(one.get("entities"))),
         scope=scope_in(scopes) if isinstance(scopes, dict) else {**usual, **scope_in(one)},
         metadata=metadata,
+        origin=origin if (origin := text_in(ours, "origin")) in ORIGINS else None,
     )
