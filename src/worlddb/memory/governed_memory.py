@@ -250,10 +250,10 @@ class GovernedMemory(ScopedFiles):
         Raises:
             InvalidInputError: the name is none.
             NotFoundError: there is no such branch, and none is to be made.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be branched, or not be written.
         """
-        self._refuse_bound("a branch")
+        self._refuse_branch()
         db = self.db.branch(name, create=create, actor=self._actor)
         scopes = replace(self._scopes, store=db.engine.store, clock=db.engine.clock)
         return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)
@@ -264,17 +264,17 @@ class GovernedMemory(ScopedFiles):
         Raises:
             InvalidInputError: the name is none.
             ConflictError: there is a branch of that name.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be branched, or not be written.
         """
-        self._refuse_bound("a branch")
+        self._refuse_branch()
         return self.db.engine.store.fork(name, self._actor)
 
     def branches(self) -> Branches:
         """Return the branches of the store, by name.
 
         Raises:
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
         """
         from worlddb.model.records import Branches
 
@@ -286,7 +286,7 @@ class GovernedMemory(ScopedFiles):
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
         """
         self._refuse_bound("a branch")
         return self.db.branch_diff(name)
@@ -300,10 +300,10 @@ class GovernedMemory(ScopedFiles):
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
             ConflictError: the store was replaced since the fork, or too much was refused.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be written.
         """
-        self._refuse_bound("a branch")
+        self._refuse_branch()
         return self.db.merge(name, dry_run=dry_run, actor=self._actor)
 
     def drop_branch(self, name: str) -> Branches:
@@ -311,10 +311,10 @@ class GovernedMemory(ScopedFiles):
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be written.
         """
-        self._refuse_bound("a branch")
+        self._refuse_branch()
         self.db.drop_branch(name)
         return self.branches()
 
@@ -453,6 +453,13 @@ class GovernedMemory(ScopedFiles):
         from worlddb.memory.trust_settings import TrustKeeper
 
         return TrustKeeper(writer=self._writer, reader=self._reader)
+
+    def _refuse_branch(self) -> None:
+        from worlddb.memory.scope_view import refuse_untrusted
+
+        self._refuse_bound("a branch")
+        with self.db.engine.store.read() as reader:
+            refuse_untrusted(reader, self._writer.origin, None, "make, merge or drop a branch")
 
     def _refuse_bound(self, what: str) -> None:
         if self._scopes.bounds:

@@ -39,7 +39,7 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like
+from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like, refuse_untrusted
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.origin import Origin
@@ -154,6 +154,7 @@ class ScopedGraph(GovernedMemory):
             StorageError, ConflictError: the store cannot be written.
         """
         reach = self._scopes.reach(scope)
+        (metadata,), _ = self._writer.without_secret_values((metadata,), scope)
         with self.db.transaction(self._actor, origin=self._origin) as tx:
             with self._scopes.viewing(reach, ended=True) as view:
                 ends = [find_inside(view, given)[1].id for given in (source, target)]
@@ -327,11 +328,13 @@ class ScopedGraph(GovernedMemory):
 
         Raises:
             InvalidInputError, NotFoundError: no such commit.
-            RejectedError: the commit changed something outside the scope or the bounds.
+            RejectedError: the commit changed something outside the scope or the bounds, or the
+                caller is not trusted in full.
             ConflictError: it was undone already, or it erased texts; or the store is busy.
             StorageError: the store cannot be written.
         """
         reach = self._scopes.reach(scope)
+        self._refuse_untrusted(reach, "undo; retire what you wrote instead")
 
         def check(reader: Reader, effects: CommitEffects) -> Callable[[set[int]], set[int]]:
             view = self._view(reader, reach)
@@ -523,9 +526,10 @@ class ScopedGraph(GovernedMemory):
         Raises:
             InvalidInputError: a trait is wrong, the type ships, or several scopes are named.
             NotFoundError: there is no such scope yet.
-            RejectedError: the scope is outside the bounds of this memory.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
             StorageError, ConflictError: the store cannot be written.
         """
+        self._refuse_untrusted(self._scopes.reach(scope), "declare an edge type")
         return self.db.ontology(self._one_world(scope, "declare")).declare(
             type,
             actor=self._actor,
@@ -549,6 +553,12 @@ class ScopedGraph(GovernedMemory):
             if view.worlds == [lookup.NOWHERE]:
                 raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
             return Id(view.reader.world(view.worlds[0]).id)
+
+    def _refuse_untrusted(self, reach: Groups, what: str) -> None:
+        """Refuse a caller whose origin the first scope it means does not trust in full."""
+        if self._origin is not None:
+            with self.db.engine.store.read() as reader:
+                refuse_untrusted(reader, self._origin, reach[0][0] if reach else None, what)
 
     def _view(self, reader: Reader, groups: Groups) -> View:
         moment = moment_of(reader, NOW, self._scopes.clock())

@@ -6,20 +6,22 @@ searched for secrets, and only a text that has those asks for the rule of its sc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import RejectedError
 from worlddb.model.drafts import Message
-from worlddb.model.secret_patterns import secrets_in, without_secrets
+from worlddb.model.secret_patterns import (
+    secrets_in,
+    texts_of,
+    without_secret_values,
+    without_secrets,
+    without_sentences,
+)
 
 if TYPE_CHECKING:
     from worlddb.memory.writes import MemoryWriter
-
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 def checked(
@@ -33,39 +35,44 @@ def checked(
     kinds = {one.kind: None for message in messages for one in secrets_in(message.text)}
     if not kinds:
         return list(messages), ()
-    rule = _rule(writer, scope)
     told = ", ".join(kinds)
-    if rule == "refuse":
-        raise RejectedError(f"the text has a secret ({told}); leave it out, then write it again")
+    rule = _rule(writer, scope, told)
     if rule == "mask":
         messages = [replace(one, text=without_secrets(one.text)) for one in messages]
     elif rule == "leave_out":
-        messages = [replace(one, text=_without_sentences(one.text)) for one in messages]
+        messages = [replace(one, text=without_sentences(one.text)) for one in messages]
         messages = [one for one in messages if one.text.strip()]
         if not messages:
             raise RejectedError(f"the text has nothing but a secret ({told})")
     return list(messages), () if rule == "keep" else tuple(kinds)
 
 
-def _rule(writer: MemoryWriter, scope: Mapping[str, Any]) -> str:
+def checked_values(
+    writer: MemoryWriter, values: tuple[Any, ...], scope: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Return what stands beside a text (metadata, names, tags) as the scope wants it, and kinds.
+
+    A value that has a secret is left out where a text would lose the sentence.
+
+    Raises:
+        RejectedError: the scope refuses texts with secrets.
+    """
+    kinds: dict[str, None] = {}
+    for text in texts_of(values):
+        kinds.update((one.kind, None) for one in secrets_in(text))
+    if not kinds:
+        return values, ()
+    rule = _rule(writer, scope, ", ".join(kinds))
+    if rule in ("mask", "leave_out"):
+        gone = rule == "leave_out"
+        values = tuple(without_secret_values(one, leave_out=gone) for one in values)
+    return values, () if rule == "keep" else tuple(kinds)
+
+
+def _rule(writer: MemoryWriter, scope: Mapping[str, Any], told: str) -> str:
     from worlddb.memory.trust_settings import settings_in
 
-    return settings_in(writer, scope).secrets
-
-
-def _without_sentences(text: str) -> str:
-    """Return a text without the sentences that have a secret; of a private key, all its lines."""
-    found = secrets_in(text)
-    ends = [
-        gap.end()
-        for gap in SENTENCE_END.finditer(text)
-        # A private key has lines, and a password may end as a sentence does.
-        if not any(one.start < gap.start() < one.end for one in found)
-        and (gap[0][0] == "\n" or all(gap.start() != one.end for one in found))
-    ]
-    kept = (
-        text[start:end]
-        for start, end in pairwise([0, *ends, len(text)])
-        if not any(one.start < end and one.end > start for one in found)
-    )
-    return "".join(kept).strip()
+    rule = settings_in(writer, scope).secrets
+    if rule == "refuse":
+        raise RejectedError(f"the text has a secret ({told}); leave it out, then write it again")
+    return rule

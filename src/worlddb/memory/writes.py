@@ -199,6 +199,9 @@ class MemoryWriter:
         if origin is not None or self.origin is not None:
             origin = lowered(origin, self.origin)
         messages, secrets = self.without_secrets(messages, scope)
+        beside, more = self.without_secret_values((source, marks, names, aliases), scope)
+        source, marks, names, aliases = beside
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
         origin = self.origin_in(destination, origin)
@@ -235,6 +238,16 @@ class MemoryWriter:
         from worlddb.memory.secret_check import checked
 
         return checked(self, messages, scope)
+
+    def without_secret_values(
+        self, values: tuple[Any, ...], scope: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
+        if not MAYBE_SECRET.search(repr(values)):
+            return values, ()
+        from worlddb.memory.secret_check import checked_values
+
+        return checked_values(self, values, scope)
 
     def destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
@@ -373,6 +386,8 @@ class MemoryWriter:
         messages_of(text)  # An empty text is refused, as by `write`.
         (message,), secrets = self.without_secrets([Message(text=text)], scope)
         text = message.text
+        (source, marks), more = self.without_secret_values((source, marks), scope)
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given = marks_of(now=self.engine.clock(), **marks)
         encode_metadata(given.metadata, self.engine.limits)
         reach = self.scopes.reach(scope)

@@ -16,7 +16,8 @@ class ImportedItem(NamedTuple):
     """Something to remember: a key that names it within its source, its text, and what is known.
 
     `role` is who said it, in a chat; `scope` names user, agent, app and run as the source has them;
-    `until` is when it stopped being true.
+    `until` is when it stopped being true; `origin` is who brought it into the source, if that is
+    known.
     """
 
     key: str
@@ -27,6 +28,7 @@ class ImportedItem(NamedTuple):
     names: tuple[str, ...] = ()
     scope: Mapping[str, str] = {}
     metadata: Mapping[str, Any] = {}
+    origin: str | None = None
 
 
 Reader = Callable[[str], Iterator[ImportedItem]]

@@ -18,6 +18,7 @@ from worlddb.faces.importers.imported_item import (
     text_in,
     time_in,
 )
+from worlddb.model.origin import ORIGINS
 
 
 def mem0(path: str) -> Iterator[ImportedItem]:
@@ -181,4 +182,5 @@ def _mif_memory(one: Mapping[str, Any], text: str, usual: Mapping[str, str]) -> 
         names=tuple(text_in(name, "name") for name in objects(one.get("entities"))),
         scope=scope_in(scopes) if isinstance(scopes, dict) else {**usual, **scope_in(one)},
         metadata=metadata,
+        origin=origin if (origin := text_in(ours, "origin")) in ORIGINS else None,
     )
