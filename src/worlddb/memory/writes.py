@@ -12,9 +12,10 @@ from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
+    begun_alone,
+    changes_of_turns,
     chat_draft,
     growth_of,
-    ids_of_turns,
     without_session,
 )
 from worlddb.ingest.extraction_queue import Waiting
@@ -83,12 +84,18 @@ class ScopeDestination:
 
     def grown(self, reader: Reader, now: int) -> Growth | None:
         """Return which session of the scopes a chat continues, and what is new in it."""
-        if not self.chat:
-            return None
+        worlds = self._worlds(reader) if self.chat else []
+        return growth_of(reader, worlds, now, self.chat) if worlds else None
+
+    def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
+        """Return the memory that the first message of a new chat was written as, alone."""
+        worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
+        return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
+
+    def _worlds(self, reader: Reader) -> list[int]:
+        """Return the worlds of the scopes; none if one of them is new."""
         rows = [_world(reader, name)[2] for name in self.scopes]
-        if any(row is None for row in rows):
-            return None
-        return growth_of(reader, [row for row in rows if row is not None], now, self.chat)
+        return [] if None in rows else [row for row in rows if row is not None]
 
     def goes_on(self, messages: Sequence[Message]) -> bool:
         """Return whether one message is the begin or the next turn of a chat that has a name."""
@@ -311,7 +318,7 @@ class MemoryWriter:
                 actor=self.actor,
                 source=source,
                 metadata=given.metadata,
-                parts=ids_of_turns(draft, messages) if is_chat else parts,
+                parts=changes_of_turns(draft, messages, begun) if is_chat else parts,
                 waiting=waiting,
                 supersede=self.supersede,
                 origins=brought_in(draft, messages, origin),
@@ -325,6 +332,7 @@ class MemoryWriter:
         with ingestion.snapshot() as reader:
             growth = destination.grown(reader, reader.head().time)
             destination = replace(destination, growth=growth)
+            begun = destination.begun(reader, reader.head().time, given.metadata or {})
             target = destination.locate(reader)
             messages = messages if growth is None else list(growth.fresh)
             if not destination.chat:
