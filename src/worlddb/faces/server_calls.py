@@ -84,7 +84,7 @@ class RevokedToken(Plain):
     name: str
 
 
-# Server calls: who a caller is, and the tokens of a server. Declared like the calls of Memory.
+# Server calls.
 
 ROLES = ("read", "write", "curate", "administer")
 """What a token may do, the least first."""

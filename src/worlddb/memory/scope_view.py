@@ -91,6 +91,15 @@ class CallerScopes:
         usual = tuple(group for group in self.usual if group[0].kind not in lost)
         return replace(self, bounds=bounds, usual=usual)
 
+    def refuse_bound(self, what: str) -> None:
+        """Refuse a bound caller what is about the whole store.
+
+        Raises:
+            RejectedError: the caller is bound.
+        """
+        if self.bounds:
+            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
+
     def strangers(self, given: Mapping[str, Any]) -> tuple[ScopeName, ...]:
         """Return the scopes outside the bounds that a call names."""
         if not self.bounds:
