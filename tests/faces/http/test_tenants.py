@@ -245,7 +245,7 @@ def test_an_administrator_erases_a_tenant_with_a_receipt(
     with stores.lease("gone") as memory:
         public = public_bytes(signing_key(memory.db.engine.store))
         memory.set_retention(hold="on", user_id="u")
-    whole = {"tenant": "gone", "confirm": "gone", "receipt": True}
+    whole: dict[str, Any] = {"tenant": "gone", "confirm": "gone", "receipt": True}
     held = root.post("/v1/tenants/erase", **whole)
     assert (held.status, "under legal hold" in held.body.decode()) == (403, True)
     with stores.lease("gone") as memory:
@@ -271,7 +271,7 @@ def test_an_administrator_erases_a_tenant_with_a_receipt(
 def test_a_server_with_one_store_has_no_tenant_to_erase() -> None:
     with (
         worlddb.Memory(":memory:", embedder="none") as memory,
-        serving(memory, make_access(host="127.0.0.1", tokens=[token("root", admin=True)])) as made,  # type: ignore[arg-type]
+        serving(memory, make_access(host="127.0.0.1", tokens=[token("root", admin=True)])) as made,
     ):
         answer = made.as_("root").post("/v1/tenants/erase", tenant="acme", confirm="acme")
         assert answer.status == 409
