@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -134,9 +135,11 @@ class FieldIndex:
 
     def _forget(self) -> None:
         self._head: Head | None = None
-        self._columns: dict[str, dict[str, Column]] = {}  # By path, then by the outermost key.
+        # By path, then by the outermost key.
+        self._columns: dict[str, dict[str, Column]] = defaultdict(lambda: defaultdict(Column))
         self._noted: set[int] = set()
-        self._again: dict[str, Column] = {}  # Outermost keys in notes after a node's first one.
+        # Outermost keys in notes after a node's first one.
+        self._again: dict[str, Column] = defaultdict(Column)
         self._sources = Column()
         self._of_nodes: dict[str, Column] = {}
         self._nodes = ROOT_ROW
@@ -179,11 +182,10 @@ class FieldIndex:
         self._noted.add(node)
         for top, value in metadata.items():
             if is_again:
-                self._again.setdefault(top, Column()).add(node, note, born, None)
+                self._again[top].add(node, note, born, None)
             plain = ((top, value, False),) if isinstance(value, PLAIN) else flat({top: value})
             for path, one, listed in plain:
-                column = self._columns.setdefault(path, {}).setdefault(top, Column())
-                column.add(node, note, born, one, listed)
+                self._columns[path][top].add(node, note, born, one, listed)
 
     def _follow_nodes(self, reader: Reader, head: Head) -> None:
         """Take in the types, speakers and beginnings of new nodes, which never change."""

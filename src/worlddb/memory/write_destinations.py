@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from worlddb.errors import ConflictError
-from worlddb.ingest.chat_growth import ChatMovedError, Growth, growth_of
+from worlddb.ingest.chat_growth import ChatMovedError, Growth, begun_alone, growth_of
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.write_request import Target, find_key
 from worlddb.memory.scope_view import CallerScopes, find_memory, generations, successors
@@ -45,12 +46,18 @@ class ScopeDestination:
 
     def grown(self, reader: Reader, now: int) -> Growth | None:
         """Return which session of the scopes a chat continues, and what is new in it."""
-        if not self.chat:
-            return None
+        worlds = self._worlds(reader) if self.chat else []
+        return growth_of(reader, worlds, now, self.chat) if worlds else None
+
+    def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
+        """Return the memory that the first message of a new chat was written as, alone."""
+        worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
+        return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
+
+    def _worlds(self, reader: Reader) -> list[int]:
+        """Return the worlds of the scopes; none if one of them is new."""
         rows = [_world(reader, name)[2] for name in self.scopes]
-        if any(row is None for row in rows):
-            return None
-        return growth_of(reader, [row for row in rows if row is not None], now, self.chat)
+        return [] if None in rows else [row for row in rows if row is not None]
 
     def goes_on(self, messages: Sequence[Message]) -> bool:
         """Return whether one message is the begin or the next turn of a chat that has a name."""

@@ -13,8 +13,8 @@ from worlddb.errors import InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
+    changes_of_turns,
     chat_draft,
-    ids_of_turns,
     without_session,
 )
 from worlddb.ingest.extraction_queue import Waiting
@@ -62,7 +62,7 @@ MAYBE_SECRET = re.compile(
     r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
     r"|bearer|://"
 )
-"""A text without any of these has no secret of a known form (`secret_check.py`)."""
+"""A text without any of these has no secret of a known form (`trust_settings.py`)."""
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
 
 
@@ -88,6 +88,7 @@ class _NewText:
     ahead: DatedDraft | None = None
     fresh: list[Message] = field(default_factory=list)
     growth: Growth | None = None
+    begun: Id | None = None
     target: Target | None = None
     unsaid: tuple[int, str] | None = None
     last: int = 0
@@ -103,6 +104,7 @@ class _NewText:
         if self.destination.chat:
             self.growth = self.destination.grown(reader, self.last)
             self.destination = replace(self.destination, growth=self.growth)
+            self.begun = self.destination.begun(reader, self.last, self.given.metadata or {})
         self.target = self.destination.locate(reader)
         if self.destination.chat:
             self.fresh = self.messages if self.growth is None else list(self.growth.fresh)
@@ -120,7 +122,7 @@ class _NewText:
         draft, parts = read.draft, self.parts
         if self.is_chat:
             draft = chat_draft(draft, fresh, session=self.destination.goes_on(fresh))
-            parts = ids_of_turns(draft, fresh)
+            parts = changes_of_turns(draft, fresh, self.begun)
         draft = draft if self.stated is None else self.stated.added_to(draft)
         draft = draft if self.given.expires is None else self.given.ending(draft)
         return self.asked(
@@ -170,6 +172,9 @@ class MemoryWriter:
         if origin is not None or self.origin is not None:
             origin = lowered(origin, self.origin)
         messages, secrets = self.without_secrets(messages, scope)
+        beside, more = self.without_secret_values((source, marks, names, aliases), scope)
+        source, marks, names, aliases = beside
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
         origin = self.origin_in(destination, origin)
@@ -203,9 +208,19 @@ class MemoryWriter:
         """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
         if not any(MAYBE_SECRET.search(message.text) for message in messages):
             return messages, ()
-        from worlddb.memory.secret_check import checked
+        from worlddb.memory.trust_settings import checked
 
         return checked(self, messages, scope)
+
+    def without_secret_values(
+        self, values: tuple[Any, ...], scope: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
+        if not MAYBE_SECRET.search(repr(values)):
+            return values, ()
+        from worlddb.memory.trust_settings import checked_values
+
+        return checked_values(self, values, scope)
 
     def destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
@@ -341,6 +356,8 @@ class MemoryWriter:
         messages_of(text)  # An empty text is refused, as by `write`.
         (message,), secrets = self.without_secrets([Message(text=text)], scope)
         text = message.text
+        (source, marks), more = self.without_secret_values((source, marks), scope)
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given = marks_of(now=self.engine.clock(), **marks)
         encode_metadata(given.metadata, self.engine.limits)
         reach = self.scopes.reach(scope)
