@@ -140,7 +140,7 @@ CURSOR = Parameter(
     type="text",
     most=CURSOR_CHARS_MAX,
     help="The next_cursor of the page before; leave it out for the first page.",
-    tool_help="next_cursor of the page before.",
+    tool_help="From next_cursor.",
 )
 SOURCE = Parameter(
     name="source",
