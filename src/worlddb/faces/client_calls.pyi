@@ -222,7 +222,10 @@ class Client:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -563,7 +566,10 @@ class AsyncMemory:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     async def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     async def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -881,7 +887,10 @@ class AsyncClient:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     async def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     async def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]

@@ -20,11 +20,12 @@ const undoOfChange = (id, scope) => () => attempt(async () => {
   changed();
 });
 
-/** Release what is held back, or reject it. What was released can be retired again; a rejection stays. */
+/** Release what is held back, or reject it. What was released can be retired again; what was rejected can wait again. */
 const settle = (one, decision, scope) => attempt(async () => {
   const done = await post(`/v1/quarantine/${one.id}/decide`, { decision, ...scope });
   if (decision === "release") notify("Released: it can be recalled now.", () => retire([done]));
-  else notify("Rejected: no recall will find it. There is no way back; write it again if it was right.");
+  else if (decision === "reject") notify("Rejected: no recall will find it.", () => settle(one, "wait", scope));
+  else notify("Taken back: it waits again.");
   changed();
   return true;
 });
