@@ -89,8 +89,8 @@ def _quarantine_calls(
             name="decide_quarantined",
             title="Decide on what is in quarantine",
             summary="Release or reject what is in quarantine",
-            help="Release a text from quarantine, so that it is recalled, or reject it. Wait takes a "
-            "rejection back.",
+            help="Release a text from quarantine, so that it is recalled, or reject it. Wait takes "
+            "a rejection back.",
             parameters=(
                 ident,
                 Parameter(
