@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worlddb import InvalidInputError, Memory
-from worlddb.model.token_estimate import tokens_at_most
+from worlddb.model.visible_text import tokens_at_most
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import threading
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -148,9 +149,11 @@ class FieldIndex:
 
     def _forget(self) -> None:
         self._head: Head | None = None
-        self._columns: dict[str, dict[str, Column]] = {}  # By path, then by the outermost key.
+        # By path, then by the outermost key.
+        self._columns: dict[str, dict[str, Column]] = defaultdict(lambda: defaultdict(Column))
         self._noted: set[int] = set()
-        self._again: dict[str, Column] = {}  # Outermost keys in notes after a node's first one.
+        # Outermost keys in notes after a node's first one.
+        self._again: dict[str, Column] = defaultdict(Column)
         self._sources = Column()
         self._of_nodes: dict[str, Column] = {}
         self._nodes = ROOT_ROW
@@ -197,18 +200,20 @@ class FieldIndex:
         self._noted.add(node)
         for top, value in metadata.items():
             if is_again:
-                self._again.setdefault(top, Column()).add(node, note, born, None)
+                self._again[top].add(node, note, born, None)
             plain = ((top, value, False),) if isinstance(value, PLAIN) else flat({top: value})
             for path, one, listed in plain:
-                column = self._columns.setdefault(path, {}).setdefault(top, Column())
-                column.add(node, note, born, one, listed)
+                self._columns[path][top].add(node, note, born, one, listed)
 
     def _follow_nodes(self, reader: Reader, head: Head) -> None:
         """Take in the types, speakers and beginnings of new nodes, which never change."""
         columns = {
             name: self._of_nodes.setdefault(name, Column()) for name in (TYPE, SPEAKER, START)
         }
-        while found := reader.placed.traits(self._nodes, NODES_BATCH):
+        for first in range(self._nodes + 1, head.nodes + 1, NODES_BATCH):
+            found = reader.placed.traits(first, min(first + NODES_BATCH - 1, head.nodes))
+            if not found:
+                continue
             rows, types, starts, speakers = zip(*found, strict=True)
             columns[TYPE].add_all(rows, types)
             columns[START].add_all(rows, starts)
@@ -216,13 +221,12 @@ class FieldIndex:
             columns[SPEAKER].add_all(
                 [rows[at] for at in turns], [said_by(speakers[at]) for at in turns]
             )
-            self._nodes = rows[-1]
         self._nodes = max(self._nodes, head.nodes)
 
     def _with_ends(self, reader: Reader, head: Head) -> list[int]:
         """Return the nodes that have an end or had one: of all others a comparison is false."""
         if self._ends_nodes < head.nodes:
-            self._ends += reader.placed.ending(self._ends_nodes)
+            self._ends += reader.placed.ending(self._ends_nodes + 1, head.nodes)
             self._ends_nodes = head.nodes
         return [*self._ends, *reader.placed.ended_later()]
 

@@ -78,6 +78,9 @@ def write_document(
     document = document_of(given)
     (whole,), secrets = writer.without_secrets([Message(text=document.text)], scope)
     document = replace(document, text=whole.text) if secrets else document
+    beside, more = writer.without_secret_values((source, marks, names, aliases), scope)
+    source, marks, names, aliases = beside
+    secrets = tuple(dict.fromkeys((*secrets, *more)))
     passages = passages_of(document)
     said = [Message(text=document.text, speaker=document.name)]
     scopes = writer.destination(scope, idempotency_key, said)

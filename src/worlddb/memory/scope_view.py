@@ -19,6 +19,7 @@ from worlddb.ingest.write_request import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, to_micros
+from worlddb.model.origin import FULL, Origin, level_of
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -37,6 +38,7 @@ from worlddb.model.records import (
 )
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, ListedOnly
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import NOWHERE, Moment, View, is_answer, moment_of
 
 DEFAULT_USER = "default"
@@ -88,6 +90,15 @@ class CallerScopes:
         lost = own.keys() - by_kind(bounds).keys()
         usual = tuple(group for group in self.usual if group[0].kind not in lost)
         return replace(self, bounds=bounds, usual=usual)
+
+    def refuse_bound(self, what: str) -> None:
+        """Refuse a bound caller what is about the whole store.
+
+        Raises:
+            RejectedError: the caller is bound.
+        """
+        if self.bounds:
+            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
 
     def strangers(self, given: Mapping[str, Any]) -> tuple[ScopeName, ...]:
         """Return the scopes outside the bounds that a call names."""
@@ -516,3 +527,19 @@ def _holders(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, s
         if moment.holds(item.edge):
             found.setdefault(item.target, set()).add(item.source)
     return found
+
+
+def refuse_untrusted(
+    reader: Reader, origin: Origin | None, scope: ScopeName | None, what: str = "decide that"
+) -> None:
+    """Refuse a caller whose origin a scope, or the whole store, does not trust in full.
+
+    Raises:
+        RejectedError: it does not.
+    """
+    if origin is None:
+        return
+    rows = [] if scope is None else generations(reader, scope)[-1:]
+    world = Id(reader.world(rows[0] if rows else ROOT_ROW).id)
+    if level_of((origin,), TrustLevels(reader).settings(world)) < FULL:
+        raise RejectedError(f"only a caller who is trusted in full may {what}")

@@ -12,9 +12,10 @@ from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
+    begun_alone,
+    changes_of_turns,
     chat_draft,
     growth_of,
-    ids_of_turns,
     without_session,
 )
 from worlddb.ingest.extraction_queue import Waiting
@@ -53,7 +54,7 @@ MAYBE_SECRET = re.compile(
     r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
     r"|bearer|://"
 )
-"""A text without any of these has no secret of a known form (`secret_check.py`)."""
+"""A text without any of these has no secret of a known form (`trust_settings.py`)."""
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
 AROUND = "around"
 """The key by which a draft means the world that an amended memory lies in."""
@@ -83,12 +84,18 @@ class ScopeDestination:
 
     def grown(self, reader: Reader, now: int) -> Growth | None:
         """Return which session of the scopes a chat continues, and what is new in it."""
-        if not self.chat:
-            return None
+        worlds = self._worlds(reader) if self.chat else []
+        return growth_of(reader, worlds, now, self.chat) if worlds else None
+
+    def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
+        """Return the memory that the first message of a new chat was written as, alone."""
+        worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
+        return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
+
+    def _worlds(self, reader: Reader) -> list[int]:
+        """Return the worlds of the scopes; none if one of them is new."""
         rows = [_world(reader, name)[2] for name in self.scopes]
-        if any(row is None for row in rows):
-            return None
-        return growth_of(reader, [row for row in rows if row is not None], now, self.chat)
+        return [] if None in rows else [row for row in rows if row is not None]
 
     def goes_on(self, messages: Sequence[Message]) -> bool:
         """Return whether one message is the begin or the next turn of a chat that has a name."""
@@ -192,6 +199,9 @@ class MemoryWriter:
         if origin is not None or self.origin is not None:
             origin = lowered(origin, self.origin)
         messages, secrets = self.without_secrets(messages, scope)
+        beside, more = self.without_secret_values((source, marks, names, aliases), scope)
+        source, marks, names, aliases = beside
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
         origin = self.origin_in(destination, origin)
@@ -225,9 +235,19 @@ class MemoryWriter:
         """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
         if not any(MAYBE_SECRET.search(message.text) for message in messages):
             return messages, ()
-        from worlddb.memory.secret_check import checked
+        from worlddb.memory.trust_settings import checked
 
         return checked(self, messages, scope)
+
+    def without_secret_values(
+        self, values: tuple[Any, ...], scope: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
+        if not MAYBE_SECRET.search(repr(values)):
+            return values, ()
+        from worlddb.memory.trust_settings import checked_values
+
+        return checked_values(self, values, scope)
 
     def destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
@@ -298,7 +318,7 @@ class MemoryWriter:
                 actor=self.actor,
                 source=source,
                 metadata=given.metadata,
-                parts=ids_of_turns(draft, messages) if is_chat else parts,
+                parts=changes_of_turns(draft, messages, begun) if is_chat else parts,
                 waiting=waiting,
                 supersede=self.supersede,
                 origins=brought_in(draft, messages, origin),
@@ -312,6 +332,7 @@ class MemoryWriter:
         with ingestion.snapshot() as reader:
             growth = destination.grown(reader, reader.head().time)
             destination = replace(destination, growth=growth)
+            begun = destination.begun(reader, reader.head().time, given.metadata or {})
             target = destination.locate(reader)
             messages = messages if growth is None else list(growth.fresh)
             if not destination.chat:
@@ -365,6 +386,8 @@ class MemoryWriter:
         messages_of(text)  # An empty text is refused, as by `write`.
         (message,), secrets = self.without_secrets([Message(text=text)], scope)
         text = message.text
+        (source, marks), more = self.without_secret_values((source, marks), scope)
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given = marks_of(now=self.engine.clock(), **marks)
         encode_metadata(given.metadata, self.engine.limits)
         reach = self.scopes.reach(scope)

@@ -180,11 +180,11 @@ class WorldPages(Protocol):
         All that are, and some more: those that were moved here, or whose membership ended, since.
         """
 
-    def traits(self, after: int, most: int) -> list[NodeTraits]:
-        """Return what never changes of the nodes above row `after`, without their texts, by row."""
+    def traits(self, first: int, last: int) -> list[NodeTraits]:
+        """Return what never changes of the nodes from one row to another, by row."""
 
-    def ending(self, after: int) -> list[int]:
-        """Return the nodes above row `after` that have an end, by row."""
+    def ending(self, first: int, last: int) -> list[int]:
+        """Return the nodes from one row to another that have an end, by row."""
 
     def ended_later(self) -> list[int]:
         """Return the nodes whose end was changed after they were written, by row."""

@@ -19,8 +19,14 @@ from typing import Any
 from worlddb.errors import ConflictError, FormatError, StorageError
 from worlddb.faces.cli.command_files import landing
 from worlddb.faces.clients.client_catalog import SERVER, McpClient, merged_entry
-from worlddb.faces.clients.jsonc_text import parse_json, remove_json, set_json
-from worlddb.faces.clients.yaml_lines import parse_yaml, remove_yaml, set_yaml
+from worlddb.faces.clients.settings_text import (
+    parse_json,
+    parse_yaml,
+    remove_json,
+    remove_yaml,
+    set_json,
+    set_yaml,
+)
 
 BOM = "\ufeff"
 NEW_FILE_MODE = 0o600  # The entry may hold a token.

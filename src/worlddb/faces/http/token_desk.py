@@ -16,7 +16,7 @@ from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import CallerGate, caller_token
 from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token, state_of, tokens_in
-from worlddb.faces.token_values import (
+from worlddb.faces.server_calls import (
     CallerAccess,
     IssuedToken,
     RevokedToken,

@@ -171,7 +171,7 @@ def connect(
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    con = unlocked(path, key, flags=flags, vfs=vfs_of(path))
+    con = unlocked(path, key, flags=flags, vfs=vfs_of(path, key))
     try:
         if has_branches(path):
             guard_branches(con)

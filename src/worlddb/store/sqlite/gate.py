@@ -541,7 +541,7 @@ class Checkpointer:
                 con.close()
 
     def _connect(self) -> apsw.Connection:
-        con = unlocked(self._path, self._key, vfs=vfs_of(self._path))
+        con = unlocked(self._path, self._key, vfs=vfs_of(self._path, self._key))
         con.set_busy_timeout(OTHERS_PATIENCE_MS)
         return con
 
@@ -550,12 +550,12 @@ class Checkpointer:
         # A connection that has read nothing does not know of the log, and would move nothing.
         con.pragma("user_version")
         for _ in range(ROUNDS_MAX):
-            _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE)
+            _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE, self._key)
             # SQLite waits for the disk only with the last page; here no writer waits with it.
             sync_file(con)
             if self._pages - moved <= TAIL_MAX:
                 with self._gate.tidying():
-                    move_log(self._path, con, apsw.SQLITE_CHECKPOINT_FULL)
+                    move_log(self._path, con, apsw.SQLITE_CHECKPOINT_FULL, self._key)
                 return
 
     def stop(self) -> None:

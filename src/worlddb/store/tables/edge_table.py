@@ -363,18 +363,20 @@ class WorldListing:
         sql = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ? ORDER BY row"
         return set(self._session.rows(sql, (self._session.among(list(rows)), at)))
 
-    def traits(self, after: int, most: int) -> list[NodeTraits]:
-        """Return what never changes of the nodes above row `after`, without their texts, by row."""
+    def traits(self, first: int, last: int) -> list[NodeTraits]:
+        """Return what never changes of the nodes from one row to another, by row."""
         sql = (
             "SELECT row, type, valid_from, CASE WHEN type = 'Turn' THEN name ELSE '' END "
-            "FROM nodes WHERE row > ? ORDER BY row LIMIT ?"
+            "FROM nodes WHERE row BETWEEN ? AND ? ORDER BY row"
         )
-        return list(map(NodeTraits._make, self._session.execute(sql, (after, most))))
+        return list(map(NodeTraits._make, self._session.execute(sql, (first, last))))
 
-    def ending(self, after: int) -> list[int]:
-        """Return the nodes above row `after` that have an end, by row."""
-        sql = "SELECT row FROM nodes WHERE row > ? AND valid_to IS NOT NULL ORDER BY row"
-        return self._session.rows(sql, (after,))
+    def ending(self, first: int, last: int) -> list[int]:
+        """Return the nodes from one row to another that have an end, by row."""
+        sql = (
+            "SELECT row FROM nodes WHERE row BETWEEN ? AND ? AND valid_to IS NOT NULL ORDER BY row"
+        )
+        return self._session.rows(sql, (first, last))
 
     def ended_later(self) -> list[int]:
         """Return the nodes whose end was changed after they were written, by row."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, scope_ids
-from worlddb.faces.cli.command_files import refuse_target, save_json
+from worlddb.faces.cli.command_files import open_memories, refuse_target, save_json
 from worlddb.faces.cli.command_options import (
+    FOUND,
     YES,
     command,
     confirmed,
@@ -18,8 +19,6 @@ from worlddb.faces.cli.command_options import (
     report,
     wants_json,
 )
-from worlddb.faces.cli.command_store import open_memories
-from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.result_printer import print_retired
 from worlddb.faces.cli.terminal import print_hint, print_json
 
