@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         TokenEntry,
         TokenList,
     )
+    from worlddb.faces.tenant_erasure import TenantErasure
     from worlddb.files.file_tree import (
         FileChange,
         FileEntry,
@@ -276,6 +277,7 @@ __all__ = [
     "Subgraph",
     "Summarizer",
     "SummaryChange",
+    "TenantErasure",
     "TextMatch",
     "TokenEntry",
     "TokenList",
@@ -317,6 +319,7 @@ _NAMES_OF = {
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.faces.diagnosis": "Diagnosis DoctorFinding",
     "worlddb.faces.server_calls": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
+    "worlddb.faces.tenant_erasure": "TenantErasure",
     "worlddb.files.file_tree": (
         "FileChange FileEntry FileList FileMatch FileMatches FilePaths FileText FileVersion"
     ),
