@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from worlddb.audit.read_audit import ReadEntry
     from worlddb.audit.undo import Kept, Undone
     from worlddb.claims.claim import Claim
-    from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
         ConsolidationReport,
         Contradiction,
         InferredEdge,
         SummaryChange,
     )
+    from worlddb.consolidate.consolidator import Background, BackgroundRun
     from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
     from worlddb.consolidate.fading_report import Fading
     from worlddb.embed.embedder import Embedder
@@ -304,10 +304,10 @@ _NAMES_OF = {
     "worlddb.audit.read_audit": "ReadEntry",
     "worlddb.audit.undo": "Kept Undone",
     "worlddb.claims.claim": "Claim",
-    "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (
         "ConsolidationReport Contradiction InferredEdge SummaryChange"
     ),
+    "worlddb.consolidate.consolidator": "Background BackgroundRun",
     "worlddb.consolidate.extractive_summarizer": "ExtractiveSummarizer",
     "worlddb.consolidate.fading_report": "Fading",
     "worlddb.embed.embedder": "Embedder",

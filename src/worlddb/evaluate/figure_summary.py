@@ -135,10 +135,10 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return (0.0 if right == 0 else middle - half), (1.0 if right == n else middle + half)
 
 
-def bootstrap(values: Sequence[float], *, seed: int = SEED) -> tuple[float, float]:
+def bootstrap(values: Sequence[float]) -> tuple[float, float]:
     """Return the interval of a mean, from samples of the values with replacement."""
     held = np.asarray(values, dtype=np.float64)
-    dice = np.random.default_rng(seed)
+    dice = np.random.default_rng(SEED)
     means = [
         held[dice.integers(0, len(held), (AT_ONCE, len(held)))].mean(axis=1)
         for _ in range(RESAMPLES // AT_ONCE)

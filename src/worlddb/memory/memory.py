@@ -45,7 +45,7 @@ from worlddb.model.records import ScopeIds, groups_of
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
-    from worlddb.consolidate.background_consolidator import Background
+    from worlddb.consolidate.consolidator import Background
     from worlddb.files.versioned_files import Files
     from worlddb.ingest.document_text import DocumentInput
     from worlddb.ingest.pending_reader import PendingReader
@@ -129,7 +129,7 @@ class Memory:
 
     def _start(self, every_s: float) -> None:
         """Consolidate in the background from now on."""
-        from worlddb.consolidate.background_consolidator import Background
+        from worlddb.consolidate.consolidator import Background
 
         try:
             self.background = Background(self.db, every_s=every_s)
