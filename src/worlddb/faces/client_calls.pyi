@@ -223,7 +223,10 @@ class Client:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -567,7 +570,10 @@ class AsyncMemory:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     async def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     async def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -885,7 +891,10 @@ class AsyncClient:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     async def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     async def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]

@@ -411,11 +411,15 @@ class Governance:
         return self._trust().quarantined(limit, cursor, scope)
 
     def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered:
         """Release what waits in quarantine, as a memory that holds from now on, or reject it.
 
-        A memory that is released keeps its origin, and with it its trust.
+        A memory that is released keeps its origin, and with it its trust. `wait` takes a rejection
+        back: the memory waits again.
 
         Raises:
             InvalidInputError: no such decision, or not an id.

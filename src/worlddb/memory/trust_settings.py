@@ -2,7 +2,7 @@
 
 What comes from an origin with the trust `quarantine` is written as a text that never held: no
 question finds it, and nothing is read out of it. It waits until somebody who is trusted in full
-releases it, as a successor that holds from then on, or rejects it.
+releases it, as a successor that holds from then on, or rejects it. A rejection can be taken back.
 """
 
 from __future__ import annotations
@@ -98,6 +98,9 @@ SecretRule: TypeAlias = Literal["keep", "warn", "mask", "leave_out", "refuse"]
 SECRET_RULES: tuple[SecretRule, ...] = get_args(SecretRule)
 USUAL_SECRETS: SecretRule = "warn"
 """What somebody asks to be remembered is kept as it was said, and the answer says so."""
+REJECTED = "rejected"
+DECISIONS = {"release": PENDING, "reject": PENDING, "wait": REJECTED}
+"""The decisions on a text in quarantine, with the state that each needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,24 +178,27 @@ class TrustKeeper:
         )
 
     def decide(self, id: bytes | str, decision: str, scope: Mapping[str, Any]) -> Remembered:
-        """Release or reject what waits in quarantine; see `Memory.decide_quarantined`."""
-        if decision not in ("release", "reject"):
-            raise InvalidInputError(f"decision {decision!r:.40}: use 'release' or 'reject'")
+        """Release or reject what waits in quarantine, or let what was rejected wait again."""
+        if decision not in DECISIONS:
+            raise InvalidInputError(f"decision {decision!r:.40}: use 'release', 'reject' or 'wait'")
         writer, reach = self.writer, self.writer.scopes.reach(scope)
         with writer.scopes.viewing(reach, ended=True) as view:
             node = find_memory(view, id)[1]
             own = () if writer.origin is None else (writer.origin,)
             if level_of(own, TrustLevels(view.reader).settings(node.parent)) < FULL:
                 raise RejectedError("only a caller who is trusted in full may decide that")
-            if node.metadata.get(QUARANTINE) != PENDING:
-                raise ConflictError(f"memory {node.id.short} does not wait in quarantine")
+            state, needed = node.metadata.get(QUARANTINE), DECISIONS[decision]
+            if state != needed:
+                told = "does not wait in quarantine" if needed == PENDING else "was not rejected"
+                raise ConflictError(f"memory {node.id.short} {told}")
             if decision == "release" and not node.content:
                 raise ConflictError(
                     f"{node.id.short} is a whole session; write again what is right in it"
                 )
-        if decision == "reject":
+        if decision != "release":
+            new = REJECTED if decision == "reject" else PENDING
             with writer.engine.ingestion.transact(writer.actor) as tx:
-                tx.add_metadata(node.id, {QUARANTINE: "rejected"})
+                tx.add_metadata(node.id, {QUARANTINE: new})
             return self._read(node.id, scope)
         done = writer.release(node, reach)
         return self._read(done.id, scope)

@@ -17,6 +17,7 @@ from worlddb.store.rows import (
     ROOT_ROW,
     CommitRow,
     Head,
+    ListedOnly,
     NewEdge,
     NewNode,
     NewText,
@@ -334,6 +335,19 @@ class DerivedContract:
             assert placed.latest([home], ALL_ROWS, now, 2) == [young, member]
             assert placed.latest([home], young, now, 9) == [member, child]
             assert placed.holders([child, past]) == {home, ROOT_ROW}
+            assert placed.ending(0, ALL_ROWS) == placed.ended_later() == []
+            assert [one.row for one in placed.traits(member, past)] == [member, past]
+            only = ListedOnly(at=now, begun=True, lasting=True, known=None, types=None)
+            assert placed.candidates([home], ALL_ROWS, 9, only) == [young, member, child]
+            assert placed.candidates([home], young, 1, only) == [member]
+            early = only._replace(at=BEGAN - 1)
+            assert child not in placed.candidates([home], ALL_ROWS, 9, early)
+            other = only._replace(types=("Other", "More"))
+            assert placed.candidates([home], ALL_ROWS, 9, other) == [member]
+            then = only._replace(known=reader.head().seq)
+            assert placed.candidates([home], ALL_ROWS, 9, then) == [young, past, member, child]
+            before = only._replace(known=reader.head().seq - 1)
+            assert past not in placed.candidates([home], ALL_ROWS, 9, before)
 
     def test_children_are_listed_by_type_and_start_of_name(self, store: Store) -> None:
         with committing(store) as tx:
