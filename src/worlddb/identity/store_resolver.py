@@ -282,6 +282,10 @@ class StoreResolver:
         """Return the rows of this world that the writer may see."""
         return set(rows) if self.said is self.view else self.said.keep_world(rows)
 
+    def keep_inside(self, rows: Iterable[int]) -> set[int]:
+        """Return the rows of texts in this world that the writer may see, ended or not."""
+        return self.said.keep_world(rows)
+
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node in `parent` with the same type, name and content."""
         rows = self.alike([(node.type, node.name, node.content)], parent)

@@ -53,6 +53,7 @@ from worlddb.ingest.text_origins import (
     not_trusted,
     with_echoes,
     with_origin,
+    with_repeats,
 )
 from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
@@ -117,12 +118,15 @@ def prepare(
     asked, target, head = request, request.target, reader.head()
     if target.commit != head.seq:
         target = request.destination.locate(reader)
-    if request.origins and not request.released:
-        request = held_back(reader, request, target.home)
     tiebreaker = None if before is not None else request.tiebreaker
     resolver = resolver_in(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
+    if request.origins and not request.released:
+        if target.home_row is not None:
+            heard = with_repeats(reader, request.draft, request.origins, resolver.keep_inside)
+            request = replace(request, origins=heard)
+        request = held_back(reader, request, target.home)
     at, text = request.unsaid or (None, "")
     unsaid = text if at == head.seq else None
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row, unsaid)
