@@ -13,7 +13,7 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.recall.ranker import turns_before
 from worlddb.recall.word_cover import WordCover, nearness
 
-FADING = replace(SCALARS, said_before=0.5, said_after=0.25)
+FADING = replace(SCALARS, said_before=0.5, said_after=0.25, said_alone=0.5)
 
 TOLD = "我用的美妆产品是雪花精华露。"
 MORE = "雪花精华露真的很舒服，皮肤变好了。"
@@ -59,6 +59,8 @@ def test_what_was_said_around_is_told_by_conversation_whatever_the_order_of_writ
     cover = WordCover(index, {"lake": 1.0}, np.arange(5), np.zeros((5, 3), dtype=np.int64))
     assert cover.around(parents, before, FADING).tolist() == [1.0, 0.0, 0.5, 0.0, 0.0]
     assert cover.shares.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
+    memories = turns_before(parents, np.zeros(5, dtype=bool))
+    assert cover.around(parents, memories, FADING).tolist() == [0.5, 0.0, 0.0, 0.0, 0.0]
 
 
 def test_an_answer_is_found_by_the_word_that_a_turn_before_it_has() -> None:

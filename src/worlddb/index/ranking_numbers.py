@@ -41,6 +41,7 @@ class RankingScalars:
     brevity_max: float
     said_before: float
     said_after: float
+    said_alone: float
     relative_day: float
     overlap_worth: float
     only_asks_penalty: float

@@ -369,8 +369,8 @@ class Ranker:
         }
         if found.cover is not None:
             known["cover"] = weights.cover * found.cover
-            around = found.cover if found.around is None else found.around
-            known["around"] = weights.around * around
+        if found.around is not None:
+            known["around"] = weights.around * found.around
         # "What did you suggest?" is answered by the other side, which tells nothing of itself.
         if side is None or not side.startswith("not "):
             known["telling"] = weights.telling * self._telling()

@@ -99,8 +99,7 @@ from worlddb.view.visibility import View, Worlds, find_worlds
 
 Vector = NDArray[np.float32]
 LANES = ("text", "vector", "graph")
-QUESTION_BYTES_MAX = 1 << 16
-"""Long enough for a pasted page; every word of a question costs time."""
+QUESTION_BYTES_MAX = 1 << 16  # Long enough for a pasted page; every word of it costs time.
 FEW_TEXTS_MAX = 1_200  # So many texts are scored one by one in the time of a search by words.
 FEW_VECTORS_MAX = 8_192  # So many vectors are read and compared in the time of a deep search.
 SKIPPED_TIMES = 4
@@ -511,6 +510,7 @@ class Recaller:
             before=np.full(len(rows), -1, dtype=np.intp),
             forms=forms_of(bodies),
             cover=cover.shares if "text" in lanes else None,
+            around=cover.around(parents, np.full(len(rows), -1)) if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),

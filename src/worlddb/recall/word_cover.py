@@ -66,18 +66,19 @@ class WordCover:
         """Return the share of the words that are said at or near each place.
 
         `parents` are the worlds of the places, and `before` is the turn before each turn, see
-        `Candidates.before`. What is no turn has nothing around it.
+        `Candidates.before`. What is no turn has nothing around it: its own words count again, by
+        `said_alone`.
         """
         turns = np.flatnonzero(before >= 0)
         turns = turns[np.argsort(parents[turns], kind="stable")]
         said = [word for word in self._worth if self._index.count(word)]
+        shares: Scores = scalars.said_alone * self.shares
         if not len(turns) or not said:
-            return self.shares
+            return shares
         has = np.zeros((len(said), len(self._index)), dtype=np.bool_)
         for number, word in enumerate(said):
             has[number, self._index.places_of(word)] = True
         near = nearness(has[:, self._places[turns]], before[turns] == turns, scalars)
-        shares: Scores = self.shares.copy()
         shares[turns] = (np.array([[self._worth[word]] for word in said]) * near).sum(axis=0)
         return shares
 
