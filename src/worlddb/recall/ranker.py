@@ -424,14 +424,14 @@ class Ranker:
         return Weighed(scores, parts, lanes, float(np.median(rest)) + common)
 
     def _weight(self, lane: str) -> float:
-        is_whole = lane == "vector" and self.found.reads_whole
-        return getattr(self.weights, lane) * (self.scalars.whole_reading if is_whole else 1.0)
+        tells = self.scalars.whole_reading if lane == "vector" and self.found.reads_whole else 1.0
+        return tells * float(getattr(self.weights, lane))
 
     def _standing_out(self, scores: Scores) -> Scores:
         return standing_out(scores, 1.0, self.scalars.company_min)
 
     def _telling(self) -> Scores:
-        """Return how far each candidate is from telling of its speaker, -1 to 0; see `form_of`."""
+        """Return how far each candidate is from telling of its speaker; see `form_of`."""
         out: Scores = self.found.forms[:, TELLING] / DONE - 1
         return np.where(self.found.before < 0, self.scalars.only_asks_penalty * out, out)
 
