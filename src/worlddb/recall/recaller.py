@@ -290,7 +290,8 @@ class Recaller:
 
         def said(places: Sequence[int]) -> tuple[SaidWords, Sequence[int]]:
             if interior is not None:
-                return interior.said, [interior.place[rows[at]] for at in places]
+                numbers = [interior.place[rows[at]] for at in places]
+                return interior.said_at(self.reader, numbers), numbers
             texts = self._texts(rows, places)
             return said_words(texts.get(at, "") for at in places), range(len(places))
 
@@ -438,7 +439,7 @@ class Recaller:
             cover=cover.shares if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
-            years=interior.chosen_years(positions) if asked_years(text) else None,
+            years=interior.chosen_years(self.reader, positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
