@@ -93,7 +93,6 @@ from worlddb.recall.ranker import (
     with_retention,
 )
 from worlddb.recall.unread_script import without_vectors
-from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 
@@ -554,7 +553,6 @@ class Recaller:
 
 
 def recall(
-    store: Store,
     registry: Registry,
     search: Search,
     now: int,
@@ -580,7 +578,7 @@ def recall(
         vector = search.vectors().ask(question.text)
         if settings.weighing is not None and settings.weighing.late:
             tokens = search.vectors().ask_tokens(question.text)
-    with search.vectors().snapshot() if by_meaning else store.read() as reader:
+    with search.snapshot(by_meaning=by_meaning) as reader:
         worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
         groups = [find_worlds(reader, group) for group in within]
         asked_for = question_query(
