@@ -93,7 +93,6 @@ from worlddb.recall.ranker import (
     with_retention,
 )
 from worlddb.recall.word_cover import cover_among, text_cover, without_vectors
-from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 
@@ -291,7 +290,8 @@ class Recaller:
 
         def said(places: Sequence[int]) -> tuple[SaidWords, Sequence[int]]:
             if interior is not None:
-                return interior.said, [interior.place[rows[at]] for at in places]
+                numbers = [interior.place[rows[at]] for at in places]
+                return interior.said_at(self.reader, numbers), numbers
             texts = self._texts(rows, places)
             return said_words(texts.get(at, "") for at in places), range(len(places))
 
@@ -441,7 +441,7 @@ class Recaller:
             around=cover.around(parents, before) if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
-            years=interior.chosen_years(positions) if asked_years(text) else None,
+            years=interior.chosen_years(self.reader, positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
@@ -557,7 +557,6 @@ class Recaller:
 
 
 def recall(
-    store: Store,
     registry: Registry,
     search: Search,
     now: int,
@@ -583,7 +582,7 @@ def recall(
         vector = search.vectors().ask(question.text)
         if settings.weighing is not None and settings.weighing.late:
             tokens = search.vectors().ask_tokens(question.text)
-    with search.vectors().snapshot() if by_meaning else store.read() as reader:
+    with search.snapshot(by_meaning=by_meaning) as reader:
         worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
         groups = [find_worlds(reader, group) for group in within]
         asked_for = question_query(

@@ -44,8 +44,8 @@ class WordCover:
     ) -> None:
         self._index = index
         self._places = places
-        self._worth = index.worth(asked_for)
-        self.shares = index.shares(self._worth)[places]
+        self._asked_for = asked_for
+        self.shares = index.coverage(asked_for)[places]
         self.tells = forms[:, ASKS] != ONLY
 
     def saying(self, key: str) -> Mask:
@@ -71,15 +71,18 @@ class WordCover:
         """
         turns = np.flatnonzero(before >= 0)
         turns = turns[np.argsort(parents[turns], kind="stable")]
-        said = [word for word in self._worth if self._index.count(word)]
+        index, top = self._index, self._index.rarity_max
+        worth = {word: it * (index.rarity(word) or top) for word, it in self._asked_for.items()}
+        said = [word for word in worth if index.count(word)]
         shares: Scores = scalars.said_alone * self.shares
         if not len(turns) or not said:
             return shares
-        has = np.zeros((len(said), len(self._index)), dtype=np.bool_)
+        has = np.zeros((len(said), len(index)), dtype=np.bool_)
         for number, word in enumerate(said):
-            has[number, self._index.places_of(word)] = True
+            has[number, index.places_of(word)] = True
         near = nearness(has[:, self._places[turns]], before[turns] == turns, scalars)
-        shares[turns] = (np.array([[self._worth[word]] for word in said]) * near).sum(axis=0)
+        total = sum(worth.values())
+        shares[turns] = (np.array([[worth[word] / total] for word in said]) * near).sum(axis=0)
         return shares
 
 
