@@ -52,8 +52,10 @@ class LateEmbedder:
         self.batch_size = int(getattr(first, "batch_size", BATCH_SIZE))
         if hasattr(first, "embed_weighed"):
             self.embed_weighed = first.embed_weighed
-        if hasattr(first, "likeness"):
-            self.likeness = first.likeness
+        if hasattr(first, "lacking"):
+            self.lacking = first.lacking
+        if hasattr(first, "usual_cosine"):
+            self.usual_cosine = first.usual_cosine
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return one vector per question, by the first model."""

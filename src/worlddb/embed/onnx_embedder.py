@@ -65,6 +65,7 @@ class OnnxEmbedder:
         self.model_id = model.model_id
         self.dim = model.dim
         self.batch_size = BATCH_SIZE
+        self.usual_cosine = model.usual_cosine
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per question, with the model's prefix for questions."""

@@ -16,7 +16,7 @@ import threading
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,20 @@ POOLING_VERSION = 2
 """How worlds are composed. A store whose worlds were composed otherwise composes them again."""
 
 Tokens: TypeAlias = NDArray[np.int8]
+
+
+class Senses(NamedTuple):
+    """What some embedders know beside vectors.
+
+    `lacking` tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), `usual` is
+    the cosine of texts that have nothing to do with each other.
+    """
+
+    lacking: Callable[[Sequence[str], Sequence[str]], list[float]] | None = None
+    usual: float | None = None
+
+
+NO_SENSES = Senses()
 Progress = Callable[[int, int], None]
 """Called with how many nodes are embedded, and how many there are."""
 
@@ -123,10 +137,11 @@ class Vectors:
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
 
-    def likeness(self, text: str) -> Callable[[Sequence[str], Sequence[str]], list[float]] | None:
-        """Return the embedder's likeness of words; None if it knows none, or not the script."""
-        found: Any = getattr(self._embedder, "likeness", None)
-        return found if found is not None and self.reads(text) else None
+    def senses(self, text: str) -> Senses:
+        """Return what the embedder knows beside vectors, if it reads the script of a text."""
+        lacking: Any = getattr(self._embedder, "lacking", None)
+        usual: Any = getattr(self._embedder, "usual_cosine", None)
+        return Senses(lacking if self.reads(text) else None, usual)
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
         """Return what embeds single words; None if nothing does, or not in the script of a text."""

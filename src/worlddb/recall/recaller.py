@@ -40,7 +40,14 @@ from worlddb.index.held_world import (
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import best_of, is_whole
-from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
+from worlddb.index.vectors import (
+    NO_SENSES,
+    SaidWords,
+    SimilarWords,
+    TokenReader,
+    Tokens,
+    said_words,
+)
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
@@ -267,7 +274,7 @@ class Recaller:
                 ways={} if found.graph is None else found.graph.ways,
                 stated=found.claims,
                 lead=None if weighed is None else weighed.lead,
-                likeness=None if vector is None else self.search.vectors().likeness(text),
+                senses=NO_SENSES if vector is None else self.search.vectors().senses(text),
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
