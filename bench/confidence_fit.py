@@ -31,8 +31,8 @@ import numpy as np
 import worlddb
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
 from worlddb.evaluate.case_recall import SAID, ingest
-from worlddb.evaluate.confidence_figures import auroc, reliability
 from worlddb.evaluate.data_sets import load_cases
+from worlddb.evaluate.figure_summary import auroc, reliability
 from worlddb.evaluate.run_folder import file_digest
 from worlddb.recall import hits
 from worlddb.recall.confidence import PATH, HitSignals, LogisticModel, signals_of

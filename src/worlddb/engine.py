@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.files.versioned_files import Files
     from worlddb.ingest.branch_merge import Merged
-    from worlddb.model.history_proof import HistoryProof
+    from worlddb.model.proof import HistoryProof
     from worlddb.model.records import Branch, Diff
     from worlddb.store.sqlite.file_encryption import Given
 
@@ -231,7 +231,7 @@ class OpenStore:
             InvalidInputError: `since` is no commit number.
             NotFoundError: there is no such commit.
         """
-        from worlddb.audit.commit_log import prove_history
+        from worlddb.audit.store_proofs import prove_history
 
         with self.engine.store.read() as reader:
             return prove_history(reader, since)

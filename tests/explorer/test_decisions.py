@@ -34,6 +34,23 @@ def test_many_decisions_are_made_by_keys_one_after_the_other(browser: Any) -> No
         shown.page.close()
 
 
+def test_a_rejection_in_quarantine_is_taken_back(browser: Any) -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory, serving(memory) as site:
+        memory.set_trust({"web": "quarantine"}, user_id="ada")
+        memory.write("The shop opens.", user_id="ada", origin="web", extractor="verbatim")
+        shown = watched(browser, site.url, memory)
+        shown.open(f"inbox?{ADA}", "article.chosen >> text=The shop opens.")
+        shown.page.keyboard.press("r")
+        shown.page.wait_for_selector("text=Nothing waits for a decision")
+        until(lambda: not memory.quarantine(user_id="ada").memories)
+        shown.page.wait_for_selector(".toast >> text=Rejected")
+        shown.page.keyboard.press("u")
+        shown.page.wait_for_selector("article.chosen >> text=The shop opens.")
+        assert len(memory.quarantine(user_id="ada").memories) == 1
+        assert shown.complaints == []
+        shown.page.close()
+
+
 def test_a_conflict_in_which_both_are_right_is_settled_and_taken_back(explorer: Explorer) -> None:
     page, memory = explorer.page, explorer.memory
     explorer.open(f"inbox?{ADA}", "article >> text=60k")

@@ -19,7 +19,7 @@ def live(memory: Memory, **options: Any) -> list[str]:
 
 
 def shown(explorer: Explorer) -> list[str]:
-    return list(explorer.page.locator("td.text > a").all_inner_texts())
+    return list(explorer.page.locator("td.text > a.clamp").all_inner_texts())
 
 
 FILTERED = {

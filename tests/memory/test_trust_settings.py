@@ -68,6 +68,22 @@ def test_what_is_in_quarantine_is_not_recalled(memory: Memory) -> None:
     assert memory.db.check() == []
 
 
+def test_a_rejection_is_taken_back(memory: Memory) -> None:
+    memory.set_trust({"web": "quarantine"})
+    done = memory.write("I live in Rome.", origin="web")
+    with pytest.raises(ConflictError, match="was not rejected"):
+        memory.decide_quarantined(done.id, "wait")
+    memory.decide_quarantined(done.id, "reject")
+    with pytest.raises(ConflictError, match="does not wait"):
+        memory.decide_quarantined(done.id, "release")
+    memory.decide_quarantined(done.id, "wait")
+    assert [one.id for one in memory.quarantine()] == [done.id]
+    assert not memory.recall("Where do I live?")
+    memory.decide_quarantined(done.id, "release")
+    assert [hit.node.content for hit in memory.recall("Where do I live?")] == ["I live in Rome."]
+    assert memory.db.check() == []
+
+
 def test_a_turn_in_quarantine(memory: Memory) -> None:
     memory.set_trust({"tool": "quarantine"})
     chat = [

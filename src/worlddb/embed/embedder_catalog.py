@@ -155,8 +155,7 @@ def embedder_named(
             return OnnxEmbedder(model, models_dir=folder, threads=threads)
         first, _, second = name.rpartition("+")
         if first and second in (model.name, f"{model.model_id}-{TOKENS}"):
-            from worlddb.embed.late_interaction import LateEmbedder
-            from worlddb.embed.onnx_embedder import OnnxEmbedder
+            from worlddb.embed.onnx_embedder import LateEmbedder, OnnxEmbedder
 
             reader = OnnxEmbedder(model, models_dir=folder, threads=threads)
             chosen = embedder_named(first, models_dir=folder, threads=threads, api_key=api_key)

@@ -203,7 +203,8 @@ def _quarantine_calls(
             name="decide_quarantined",
             title="Decide on what is in quarantine",
             summary="Release or reject what is in quarantine",
-            help="Release a text from quarantine, so that it is recalled, or reject it.",
+            help="Release a text from quarantine, so that it is recalled, or reject it. Wait takes "
+            "a rejection back.",
             parameters=(
                 ident,
                 Parameter(
@@ -211,8 +212,8 @@ def _quarantine_calls(
                     type="choice",
                     required=True,
                     positional=True,
-                    choices=("release", "reject"),
-                    help="Release it or reject it.",
+                    choices=("release", "reject", "wait"),
+                    help="Release it, reject it, or let what was rejected wait again.",
                 ),
                 *scopes,
             ),

@@ -84,7 +84,7 @@ class RevokedToken(Plain):
     name: str
 
 
-# Server calls: who a caller is, and the tokens of a server. Declared like the calls of Memory.
+# Server calls.
 
 ROLES = ("read", "write", "curate", "administer")
 """What a token may do, the least first."""
@@ -207,5 +207,37 @@ SERVER_CALLS: tuple[Call, ...] = (
         result="RevokedToken",
         effect="end",
         path="/v1/tokens/revoke",
+    ),
+    Call(
+        name="erase_tenant",
+        title="Erase a tenant",
+        summary="Destroy the key of a tenant and remove its store",
+        help="Destroy the key of a tenant, then remove its store with all files beside it; for "
+        "administrators of a server with a store for each tenant. Revoke its tokens first.",
+        parameters=(
+            Parameter(
+                name="tenant",
+                type="text",
+                required=True,
+                positional=True,
+                most=NAME_CHARS_MAX,
+                help="Whose store is erased, with all that is in it.",
+            ),
+            Parameter(
+                name="confirm",
+                type="text",
+                most=NAME_CHARS_MAX,
+                help="The name of the tenant again: nothing brings it back.",
+            ),
+            Parameter(
+                name="receipt",
+                type="flag",
+                default=False,
+                help="Sign what was erased, by the key of the store: keep its public key first.",
+            ),
+        ),
+        result="TenantErasure",
+        effect="end",
+        path="/v1/tenants/erase",
     ),
 )

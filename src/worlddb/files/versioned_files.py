@@ -19,8 +19,21 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
-from worlddb.files.file_tree import FILE, FOLDER, ROOT, VERSION, FileTree, Place, parts_of, path_of
-from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+from worlddb.files.file_tree import (
+    FILE,
+    FOLDER,
+    ROOT,
+    VERSION,
+    FileChange,
+    FileEntry,
+    FileMatch,
+    FileText,
+    FileTree,
+    FileVersion,
+    Place,
+    parts_of,
+    path_of,
+)
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, from_micros, to_micros
 from worlddb.model.origin import SECRETS

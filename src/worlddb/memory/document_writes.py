@@ -20,7 +20,8 @@ from worlddb.ingest.stated_names import StatedNames
 from worlddb.ingest.write_request import Target, WriteRequest
 from worlddb.memory.memory_marks import Marks
 from worlddb.memory.results import Written
-from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter, ScopeDestination
+from worlddb.memory.write_destinations import ScopeDestination
+from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, from_micros, to_micros
 from worlddb.model.origin import Origin, lowered
@@ -142,7 +143,7 @@ def _request(
     draft, waiting = Draft(), None
     if messages:
         chosen = writer.extractor if extractor is None else extractor
-        draft, waiting = ingestion.draft(messages, from_micros(when), chosen)
+        draft, waiting, _ = ingestion.draft(messages, from_micros(when), chosen)
         draft = change.draft(draft, messages)
         draft = draft if stated is None else stated.added_to(draft)
     if given.expires is None and change.there is not None and change.there.node.valid_to:

@@ -102,11 +102,15 @@ def standing(
     reader: Reader, scope: ScopeName, to: Iterable[ScopeName], right: Right, now: int
 ) -> list[Id]:
     """Return the grants of a right to any of some scopes that stand now."""
-    worlds = _world(reader, scope)
     callers = {row for one in to for row in _world(reader, one)}
-    if not worlds or not callers:
-        return []
     texts = {TEXTS[right].format(one, scope) for one in to}
+    # First by what refers to the caller: whether a scope is there at all, no time must tell.
+    told = reader.edges_at(sorted(callers), "in", ("refers_to",)) if callers else []
+    if not any(body.content in texts for body in reader.bodies({one.source for one in told})):
+        return []
+    worlds = _world(reader, scope)
+    if not worlds:
+        return []
     keys = [content_key(GRANT, "", text, worlds[0]) for text in sorted(texts)]
     rows = reader.alike(keys, now, ALIKE_MAX)
     edges = reader.edges_at(rows, "out", ("refers_to",))

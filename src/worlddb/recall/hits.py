@@ -41,8 +41,12 @@ SPARE_HITS = 10
 
 
 def tokens_of(text: str) -> int:
-    """Return about how many tokens a model counts in a text: a quarter of its characters."""
-    return -(-len(text) // CHARS_PER_TOKEN)
+    """Return about how many tokens a model counts in a text.
+
+    A quarter of its characters; a sign outside ASCII takes one more for each further byte.
+    """
+    further = 0 if text.isascii() else len(text.encode("utf-8", "replace")) - len(text)
+    return further - (-len(text) // CHARS_PER_TOKEN)
 
 
 def tokens_in(node: Node) -> int:

@@ -86,6 +86,11 @@ class _Layout(argparse.RawDescriptionHelpFormatter):
 _UNKNOWN_COMMAND = r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)"
 
 
+FILE_METAVARS = {"PATH", "FILE", "TARGET"}  # Of arguments that shells complete as file names.
+FILE_COMPLETION: dict[str, Any] = {}
+"""How each shell completes a file name; `worlddb completion` fills it in."""
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are like all others: one line, exit code 2."""
 
@@ -94,15 +99,20 @@ class Parser(argparse.ArgumentParser):
         defaults: dict[str, Any] = {"formatter_class": _Layout, "allow_abbrev": False}
         super().__init__(**(defaults | settings))
 
+    def add_argument(self, *names: Any, **settings: Any) -> argparse.Action:
+        """Add an argument; one that takes a file name says so to `shtab`."""
+        action = super().add_argument(*names, **settings)
+        if action.metavar in FILE_METAVARS:
+            setattr(action, "complete", FILE_COMPLETION)  # noqa: B010 - argparse has no such field
+        return action
+
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments.
 
         Raises:
             InvalidInputError: always.
         """
-        unknown = re.fullmatch(
-            r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message
-        )
+        unknown = re.fullmatch(_UNKNOWN_COMMAND, message)
         if unknown is not None:
             near = get_close_matches(unknown[1], re.findall(r"[\w-]+", unknown[2]), n=1)
             hint = f"; the nearest is '{near[0]}'" if near else ""

@@ -10,23 +10,23 @@ from uuid import NAMESPACE_OID, uuid5
 
 from worlddb import __version__
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.faces.importers import chat_exports, memory_exports
-from worlddb.faces.importers.imported_item import ImportedItem, Reader
+from worlddb.faces.importers import export_readers
+from worlddb.faces.importers.export_readers import ImportedItem, Reader
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
 from worlddb.model.origin import USER, at_most
 from worlddb.model.secret_patterns import without_secret_values, without_secrets
 
 READERS: dict[str, Reader] = {
-    "claude-code": chat_exports.claude_code,
-    "codex": chat_exports.codex,
-    "chatgpt": chat_exports.chatgpt,
-    "claude": chat_exports.claude,
-    "mem0": memory_exports.mem0,
-    "mcp-memory": memory_exports.mcp_memory,
-    "basic-memory": memory_exports.basic_memory,
-    "graphiti": memory_exports.graphiti,
-    "mif": memory_exports.mif,
+    "claude-code": export_readers.claude_code,
+    "codex": export_readers.codex,
+    "chatgpt": export_readers.chatgpt,
+    "claude": export_readers.claude,
+    "mem0": export_readers.mem0,
+    "mcp-memory": export_readers.mcp_memory,
+    "basic-memory": export_readers.basic_memory,
+    "graphiti": export_readers.graphiti,
+    "mif": export_readers.mif,
 }
 PAGE = 500  # Memories read at a time for an export.
 

@@ -235,7 +235,8 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
         if len(kinds) == 1:
             plain = {key: value for key, value in kinds[0].items() if key not in UNTOLD} | plain
         elif kinds:
-            plain["type"] = [one["type"] for one in kinds]
+            # A list of types would be shorter, but not every client reads it.
+            plain["anyOf"] = [{"type": one["type"]} for one in kinds]
         if plain.get("default", ...) in (None, False):
             del plain["default"]
         if plain.get("type") == "array":

@@ -1,8 +1,8 @@
 """Database file: how a store's file is opened, and what all its tables share.
 
 `translated` says what SQLite's errors mean here, `FileSession` is one connection in one
-transaction, `FileTextIndex` the words of every node (FTS5; words come analysed, and are never FTS5
-syntax), and `TableSums` a sum over the rows of every derived table.
+transaction, and `FileTextIndex` the words of every node (FTS5; words come analysed, and are never
+FTS5 syntax).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 import apsw
-from blake3 import blake3
 
 from worlddb.errors import (
     ConflictError,
@@ -40,6 +39,7 @@ from worlddb.store.sqlite.schema import (
     create,
     teach_words,
 )
+from worlddb.store.sqlite.table_sums import SUMMED, TableSums
 from worlddb.store.tables.sql_session import (
     WAY_OUT,
     DeferredIndexes,
@@ -344,11 +344,18 @@ class KeptCopy(Protocol):
 class FileSession(SqlSession):
     """A session on a connection to SQLite."""
 
-    __slots__ = ("_run", "_run_many")
+    __slots__ = ("_run", "_run_many", "_sums")
 
-    def __init__(self, con: apsw.Connection, context: SessionContext, time: int = 0) -> None:
+    def __init__(
+        self,
+        con: apsw.Connection,
+        context: SessionContext,
+        time: int = 0,
+        sums: TableSums | None = None,
+    ) -> None:
         self._run = con.execute
         self._run_many = con.executemany
+        self._sums = sums
         super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
@@ -369,7 +376,16 @@ class FileSession(SqlSession):
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
         """Insert rows; `conflict` is what follows ON CONFLICT."""
-        self.executemany(_insert(table, tuple(columns), conflict), rows)
+        sql = _insert(table, tuple(columns), conflict)
+        if self._sums is None or table in SUMMED:
+            self.executemany(sql, rows)
+            return
+        # Nobody need look at each row of a table that has no sum.
+        self.con.preupdate_hook(None)
+        try:
+            self.executemany(sql, rows)
+        finally:
+            self._sums.follow(self.con)
 
     def among(self, rows: Sequence[int]) -> Any:
         """Return rows as the array that `IN` reads; 0 is no row."""
@@ -494,106 +510,3 @@ def _varints(body: bytes) -> list[int]:
             numbers.append(value)
             value = 0
     return numbers or [0]
-
-
-# -- sums ------------------------------------------------------------------------------------------
-
-SUMMED = {
-    "lookups_reached": 1,
-    "lookups": 2,
-    "lookups_worlds": 3,
-    "lookups_moved": 4,
-    "models": 5,
-    "vectors": 6,
-    "tokens": 7,
-    "pools": 8,
-    "recalls": 9,
-}
-"""The tables with a sum, and the number of its row: never changed, files have it."""
-_ROW_BYTES = 8  # An integer of SQLite.
-FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
-"""The transaction that does this sums all rows again, as they are at its end."""
-_READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
-_WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
-
-Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
-
-
-def _hash(table: str, row: tuple[Any, ...]) -> Sum:
-    """Return what one row adds to the sum of its table."""
-    if table == "lookups_reached" and row[0] != 0:
-        return 0, 0
-    # The text of a tuple of numbers, texts and bytes says each of them exactly.
-    digest = blake3(repr(row).encode("utf-8", "surrogatepass")).digest(_ROW_BYTES)
-    return int.from_bytes(digest, "big", signed=True), 1
-
-
-def sum_of(con: apsw.Connection, table: str) -> Sum:
-    """Return the sum over the rows of a table as they are."""
-    total = rows = 0
-    if con.table_exists("main", table):
-        for row in con.execute(f"SELECT * FROM {table}"):
-            hashed, count = _hash(table, row)
-            total, rows = total ^ hashed, rows + count
-    return total, rows
-
-
-class TableSums:
-    """What the transaction under way has changed in the sums.
-
-    Vectors, counts and keys have no address that they could be compared with. So each transaction
-    of ours adds what it changes in a table to the sum of that table: the hashes of its rows,
-    combined by exclusive or. Another program that edits a row does not, and the sum no longer fits.
-    The sums lie behind row 0 of `lookups_reached`, whose page nearly every write changes anyway; a
-    store that an earlier version wrote has none until the first write.
-
-     The sums are against accidents and strangers' SQL, not against a person who computes them
-    again.
-    """
-
-    def __init__(self) -> None:
-        self._changed: dict[str, Sum] = {}
-
-    def follow(self, con: apsw.Connection) -> None:
-        """Note every row that a connection changes."""
-        con.preupdate_hook(self._note)
-
-    def _note(self, change: apsw.PreUpdate) -> None:
-        table = change.table_name
-        if table not in SUMMED or change.database_name != "main":
-            return
-        total, rows = self._changed.get(table, (0, 0))
-        if (old := change.old) is not None:
-            hashed, count = _hash(table, old)
-            total, rows = total ^ hashed, rows - count
-        if (new := change.new) is not None:
-            hashed, count = _hash(table, new)
-            total, rows = total ^ hashed, rows + count
-        self._changed[table] = total, rows
-
-    def begin(self) -> None:
-        """Forget what a transaction changed that did not land."""
-        self._changed.clear()
-
-    def write(self, con: apsw.Connection) -> None:
-        """Write the sums that the transaction has changed; all of them where there are none."""
-        changed = dict(self._changed)
-        if not changed:
-            return
-        there = stored_sums(con)
-        if there.keys() == set(SUMMED):
-            for table, (total, rows) in changed.items():
-                before, count = there[table]
-                changed[table] = total ^ before, count + rows
-        else:
-            changed = {table: sum_of(con, table) for table in SUMMED}
-        con.executemany(_WRITE_SUMS, [(SUMMED[table], *found) for table, found in changed.items()])
-
-
-def stored_sums(con: apsw.Connection) -> dict[str, Sum]:
-    """Return the sums in the file, by table; empty in a store that has none yet."""
-    tables = {number: table for table, number in SUMMED.items()}
-    return {
-        tables.get(number, str(number)): (total, rows)
-        for number, total, rows in con.execute(_READ_SUMS)
-    }

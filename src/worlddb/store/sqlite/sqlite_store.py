@@ -36,7 +36,6 @@ from worlddb.store.sqlite.database_file import (
     PAGE_BUDGET,
     SYNCHRONOUS,
     FileSession,
-    TableSums,
     check_format,
     connect,
     connect_immutable,
@@ -66,6 +65,7 @@ from worlddb.store.sqlite.gate import (
 from worlddb.store.sqlite.private_files import make_private, refuse_second_name, why_read_only
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
+from worlddb.store.sqlite.table_sums import TableSums
 from worlddb.store.tables.derived_tables import PageCache
 from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter
@@ -177,7 +177,8 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None, self._writer)
-        self._transaction = TableWriter(FileSession(self._writer, self._context), self._pages)
+        session = FileSession(self._writer, self._context, sums=self._sums)
+        self._transaction = TableWriter(session, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         self._checkpointer: Checkpointer | None = None
@@ -441,7 +442,7 @@ class SqliteStore:
         self._sums.follow(new)
         self._settings = None
         old, self._writer = self._writer, new
-        self._transaction = TableWriter(FileSession(new, self._context), self._pages)
+        self._transaction = TableWriter(FileSession(new, self._context, 0, self._sums), self._pages)
         if self._checkpointer is not None:
             self._checkpointer.follow(new)
         old.close(True)

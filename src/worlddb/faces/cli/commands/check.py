@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _held(data: dict[str, Any]) -> str:
     from worlddb.audit.erasure_receipt import KIND as ERASURE
-    from worlddb.memory.receipt_verification import receipt_in
+    from worlddb.memory.recall_receipt import receipt_in
     from worlddb.memory.scope_export import KIND as EXPORT
 
     told = {
@@ -109,7 +109,7 @@ def _held(data: dict[str, Any]) -> str:
 
 
 def _verify_history(args: argparse.Namespace, data: dict[str, Any]) -> int:
-    from worlddb.model.history_proof import verify_history
+    from worlddb.model.proof import verify_history
 
     holds = verify_history(data, args.first, args.last)
     heads = [data[end].get("log_head") for end in ("first", "last")] if holds else ["", ""]

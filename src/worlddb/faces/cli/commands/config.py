@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.faces.cli.command_options import (
     EMBEDDER,
+    FILE_COMPLETION,
     FOUND,
     OK,
     action_of,
@@ -207,7 +208,6 @@ def _install(args: argparse.Namespace) -> int:
 # `worlddb completion`: print a completion script for a shell, made by shtab from the parser.
 
 SHELLS = ("bash", "zsh", "fish")
-FILES = {"PATH", "FILE", "TARGET"}  # The metavars of arguments that shells complete as file names.
 
 
 @command("completion SHELL", option("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS))
@@ -227,19 +227,9 @@ def run_completion(args: argparse.Namespace) -> int:
     from worlddb.faces.cli.command_line import make_parser
 
     parser = make_parser()
-    _mark_files(parser, shtab.FILE)
+    FILE_COMPLETION.update(shtab.FILE)
     script = shtab.complete(parser, shell=args.shell)
     return report(args, {"shell": args.shell, "script": script}, script)
-
-
-def _mark_files(parser: argparse.ArgumentParser, completer: object) -> None:
-    """Tell shtab, by an attribute of the action, which arguments are file names."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                _mark_files(command, completer)
-        elif action.metavar in FILES:
-            action.complete = completer  # type: ignore[attr-defined]
 
 
 # `worlddb config`: every setting, its value, and its origin.

@@ -121,11 +121,11 @@ def run_merge(args: argparse.Namespace) -> int:
         if as_json(args):
             print_json(done.to_dict())
         else:
-            _print_merged(memory, done)
+            _print_merged(done)
     return FOUND if done.conflicts else OK
 
 
-def _print_merged(memory: Memory, done: Merged) -> None:
+def _print_merged(done: Merged) -> None:
     if done.commit is None and not done.dry_run:
         print(f"branch {done.branch}: nothing is new")
         return

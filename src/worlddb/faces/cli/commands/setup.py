@@ -240,7 +240,7 @@ def _print_snippet(
 
     from worlddb.faces.clients.client_catalog import SERVER
     from worlddb.faces.clients.client_file import set_toml
-    from worlddb.faces.clients.yaml_lines import set_yaml
+    from worlddb.faces.clients.settings_text import set_yaml
 
     whole = {client.key: {SERVER: entry}}
     if wants_json(args):

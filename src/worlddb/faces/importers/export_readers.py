@@ -1,24 +1,209 @@
-"""Memories of other programs: mem0, the MCP reference server, basic-memory, Graphiti and MIF."""
+"""Export readers: the chats and memories of other programs, item by item."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from worlddb.errors import FormatError
-from worlddb.faces.importers.imported_item import (
-    ImportedItem,
-    files_in,
-    json_file,
-    objects,
-    scope_in,
-    text_in,
-    time_in,
-)
+from worlddb.faces.hooks.session_files import text_of, turns_in
 from worlddb.model.origin import ORIGINS
+from worlddb.model.secret_patterns import without_secrets
+
+# One item of an import, and what readers of all formats need.
+
+
+class ImportedItem(NamedTuple):
+    """Something to remember: a key that names it within its source, its text, and what is known.
+
+    `role` is who said it, in a chat; `scope` names user, agent, app and run as the source has them;
+    `until` is when it stopped being true; `origin` is who brought it into the source, if that is
+    known.
+    """
+
+    key: str
+    text: str
+    role: str | None = None
+    at: str | None = None
+    until: str | None = None
+    names: tuple[str, ...] = ()
+    scope: Mapping[str, str] = {}
+    metadata: Mapping[str, Any] = {}
+    origin: str | None = None
+
+
+Reader = Callable[[str], Iterator[ImportedItem]]
+
+
+def json_file(path: str, *inside: str) -> Any:
+    """Return the data of a JSON file; of a folder or a ZIP file, that of the named file in it.
+
+    Raises:
+        FormatError: it is not JSON, or there is no such file.
+    """
+    try:
+        if os.path.isdir(path):
+            found = [os.path.join(path, name) for name in inside]
+            path = next((one for one in found if os.path.exists(one)), path)
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                named = [one for one in packed.namelist() if os.path.basename(one) in inside]
+                if not inside:
+                    raise FormatError(f"{path}: is a ZIP file; give the JSON file in it")
+                if not named:
+                    raise FormatError(f"{path}: has no {' or '.join(inside)} in it")
+                return json.loads(packed.read(named[0]))
+        with open(path, encoding="utf-8-sig") as file:
+            return json.load(file)
+    except IsADirectoryError:
+        wanted = f" without {' or '.join(inside)}" if inside else "; give the file in it"
+        raise FormatError(f"{path}: is a folder{wanted}") from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: is not JSON: {error}") from None
+
+
+def files_in(path: str, end: str) -> list[str]:
+    """Return a file, or the files of a folder and its folders whose names have an end, in order."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(end)
+    ]
+    return sorted(found)
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Return the JSON objects of a list; nothing of anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def text_in(value: Mapping[str, Any], *keys: str) -> str:
+    """Return the first text that an object has under some keys; empty if there is none."""
+    for key in keys:
+        if isinstance(value.get(key), str) and value[key].strip():
+            return str(value[key]).strip()
+    return ""
+
+
+def time_in(value: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the first time under some keys, with a time zone: ISO-8601, or seconds since 1970."""
+    for key in keys:
+        given = value.get(key)
+        try:
+            if isinstance(given, int | float) and not isinstance(given, bool):
+                return datetime.fromtimestamp(given, UTC).isoformat()
+            if isinstance(given, str) and given:
+                made = datetime.fromisoformat(given)
+                return (made if made.tzinfo else made.replace(tzinfo=UTC)).isoformat()
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
+
+
+def scope_in(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ids of user, agent, app and run that an object has."""
+    kinds = ("user_id", "agent_id", "app_id", "run_id")
+    return {kind: text_in(value, kind) for kind in kinds if text_in(value, kind)}
+
+
+# Chats: transcripts of Claude Code and Codex, and the exports of ChatGPT and Claude.
+
+EXPORT = "conversations.json"
+ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
+
+
+def claude_code(path: str) -> Iterator[ImportedItem]:
+    """Yield the turns of Claude Code's transcripts: one file, or a folder of them."""
+    yield from _transcripts(path, "claude-code")
+
+
+def codex(path: str) -> Iterator[ImportedItem]:
+    """Yield the turns of Codex's transcripts: one file, or a folder of them."""
+    yield from _transcripts(path, "codex")
+
+
+def _transcripts(path: str, form: str) -> Iterator[ImportedItem]:
+    for file in files_in(path, ".jsonl"):
+        session = os.path.basename(file).removesuffix(".jsonl")
+        start, place = -1, 0
+        while place > start:
+            start = place
+            for after, turn in turns_in(file, form, start):
+                place = after
+                if turn is not None:
+                    text = without_secrets(turn.text)
+                    key, run = f"{session}:{turn.key}", {"run_id": session}
+                    yield ImportedItem(key, text, turn.role, turn.at, scope=run)
+
+
+def chatgpt(path: str) -> Iterator[ImportedItem]:
+    """Yield the messages of a ChatGPT export: conversations.json, its folder, or its ZIP file."""
+    for chat in objects(json_file(path, EXPORT)):
+        ident = text_in(chat, "conversation_id", "id") or str(chat.get("create_time"))
+        for node in _branch(chat):
+            message = node["message"]
+            author = message.get("author")
+            content = message.get("content")
+            parts = content.get("parts") if isinstance(content, dict) else None
+            text = "\n".join(one for one in parts or () if isinstance(one, str))
+            role = text_in(author, "role") if isinstance(author, dict) else ""
+            yield from _message(
+                chat, ident, text_in(message, "id"), role, text, time_in(message, "create_time")
+            )
+
+
+def _branch(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the nodes with messages on the branch that the chat ended on, in order."""
+    nodes = chat.get("mapping")
+    if not isinstance(nodes, dict):
+        return []
+    at, way = chat.get("current_node"), list[dict[str, Any]]()
+    while isinstance(at, str) and isinstance(nodes.get(at), dict) and len(way) <= len(nodes):
+        way.append(nodes[at])
+        at = nodes[at].get("parent")
+    found = way[::-1] or [one for one in nodes.values() if isinstance(one, dict)]
+    return [one for one in found if isinstance(one.get("message"), dict)]
+
+
+def claude(path: str) -> Iterator[ImportedItem]:
+    """Yield the messages of a Claude export: conversations.json, its folder, or its ZIP file."""
+    for chat in objects(json_file(path, EXPORT)):
+        for message in objects(chat.get("chat_messages")):
+            text = text_of(message.get("content")) or text_in(message, "text")
+            yield from _message(
+                chat,
+                text_in(chat, "uuid"),
+                text_in(message, "uuid"),
+                text_in(message, "sender"),
+                text,
+                time_in(message, "created_at"),
+            )
+
+
+def _message(
+    chat: Mapping[str, Any], ident: str, key: str, role: str, text: str, at: str | None
+) -> Iterator[ImportedItem]:
+    if role in ROLES and text.strip():
+        title = text_in(chat, "title", "name")
+        yield ImportedItem(
+            f"{ident}:{key}",
+            text.strip(),
+            ROLES[role],
+            at,
+            scope={"run_id": ident} if ident else {},
+            metadata={"title": title} if title else {},
+        )
+
+
+# Memories of other programs: mem0, the MCP reference server, basic-memory, Graphiti and MIF.
 
 
 def mem0(path: str) -> Iterator[ImportedItem]:
