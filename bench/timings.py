@@ -92,9 +92,8 @@ def main() -> None:
             taken: list[list[float]] = [[], [], []]
             for number in range(given.calls + WARM):
                 for turn in range(len(bound)):
-                    at = (number + turn) % len(
-                        bound
-                    )  # What one has read, the next finds in caches.
+                    # In changing order: what one store has read, the next finds in caches.
+                    at = (number + turn) % len(bound)
                     one = spent(call, bound[at], own[at], number)
                     if number >= WARM:
                         taken[at].append(one)

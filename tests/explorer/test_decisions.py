@@ -143,6 +143,35 @@ def test_the_journal_compares_two_commits_and_shows_what_was_known_then(
     assert not page.locator("button:text-is('Undo')").count()
 
 
+def test_the_journal_says_what_each_commit_wrote(explorer: Explorer) -> None:
+    explorer.open(f"journal?{ADA}", "tbody tr")
+    for commit in explorer.memory.log(user_id="ada").commits:
+        said = [
+            one.content
+            for one in explorer.memory.diff(commit.seq - 1, commit.seq, user_id="ada").nodes
+            if one.type == "Memory"
+        ]
+        row = explorer.page.locator(
+            "tbody tr", has=explorer.page.locator(f"td:text-is('{commit.seq}')")
+        )
+        assert said
+        assert all(text in row.first.inner_text() for text in said)
+
+
+def test_an_answer_that_takes_long_says_why(explorer: Explorer) -> None:
+    explorer.open(f"ask?{ADA}", "input[name=q]")
+    held: list[Any] = []
+    explorer.page.route("**/v1/recall", lambda route: held.append(route))
+    explorer.page.fill("input[name=q]", "Where do I live?")
+    explorer.page.keyboard.press("Enter")
+    explorer.page.wait_for_selector(".slow >> text=builds its index")
+    for one in held:
+        one.continue_()
+    explorer.page.unroute("**/v1/recall")
+    explorer.page.wait_for_selector("section article")
+    explorer.page.wait_for_selector(".slow", state="detached")
+
+
 def test_health_examines_and_checks_the_store_step_by_step(explorer: Explorer) -> None:
     page = explorer.page
     explorer.open(f"health?{ADA}", ".doctor")

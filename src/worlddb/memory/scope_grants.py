@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.endings import check_confirmed
-from worlddb.memory.results import Retired
+from worlddb.memory.results import Page, Retired
 from worlddb.memory.scope_view import (
     CallerScopes,
     by_kind,
@@ -80,16 +80,10 @@ class Grant(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grants(Plain):
+class Grants(Page[Grant]):
     """Grants, in the order they were given."""
 
     grants: tuple[Grant, ...]
-
-    def __iter__(self) -> Iterator[Grant]:
-        return iter(self.grants)
-
-    def __len__(self) -> int:
-        return len(self.grants)
 
 
 def _world(reader: Reader, scope: ScopeName) -> list[int]:
