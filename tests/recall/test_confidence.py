@@ -138,9 +138,12 @@ def test_one_rare_word_that_nothing_meets_makes_a_near_miss() -> None:
 def test_a_date_that_texts_do_not_say_counts_half() -> None:
     asked = asked_words("Which boat sank in May 1931?", [], lambda said: dict.fromkeys(said, 2.0))
     assert list(asked.said) == ["boat", "sank", "May", "1931?"]
-    nothing = {"texts": ["A boat."], "lacking": lambda words, _: [1.0 for _ in words]}
-    assert asked.met({0, 1, 3}, **nothing) == asked.met({0, 1, 2}, **nothing) == 0.5
-    assert asked.met({0, 2, 3}, **nothing) == 0.0
+
+    def met(numbers: set[int]) -> float:
+        return asked.met(numbers, ["A boat."], lambda words, _: [1.0 for _ in words])
+
+    assert met({0, 1, 3}) == met({0, 1, 2}) == 0.5
+    assert met({0, 2, 3}) == 0.0
 
 
 def test_the_default_embedder_tells_what_texts_lack_of_a_word() -> None:
