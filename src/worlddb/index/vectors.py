@@ -16,12 +16,12 @@ import threading
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.embedder import Embedder, Pooling, Vector, checked
+from worlddb.embed.embedder import Embedder, Pooling, Senses, Vector, checked
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,
@@ -47,20 +47,6 @@ POOLING_VERSION = 2
 """How worlds are composed. A store whose worlds were composed otherwise composes them again."""
 
 Tokens: TypeAlias = NDArray[np.int8]
-
-
-class Senses(NamedTuple):
-    """What some embedders know beside vectors.
-
-    `lacking` tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), `usual` is
-    the cosine of texts that have nothing to do with each other.
-    """
-
-    lacking: Callable[[Sequence[str], Sequence[str]], list[float]] | None = None
-    usual: float | None = None
-
-
-NO_SENSES = Senses()
 Progress = Callable[[int, int], None]
 """Called with how many nodes are embedded, and how many there are."""
 

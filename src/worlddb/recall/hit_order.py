@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.embed.embedder import NO_SENSES, Senses
 from worlddb.index.held_world import HeldWorld, VectorRows
-from worlddb.index.vectors import NO_SENSES, Senses, Vectors
+from worlddb.index.vectors import Vectors
 from worlddb.language.answer_change import answers_anew
 from worlddb.language.statement import (
     Statement,

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.embed.embedder import NO_SENSES
 from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
@@ -40,14 +41,7 @@ from worlddb.index.held_world import (
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import best_of, is_whole
-from worlddb.index.vectors import (
-    NO_SENSES,
-    SaidWords,
-    SimilarWords,
-    TokenReader,
-    Tokens,
-    said_words,
-)
+from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
 from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
