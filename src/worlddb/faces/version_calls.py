@@ -190,8 +190,10 @@ def _reading(as_of: Parameter) -> tuple[Call, ...]:
 
 
 def _changing(most: int) -> tuple[Call, ...]:
-    def content(name: str, help: str) -> Parameter:
-        return Parameter(name, "text", help, required=True, positional=True, most=most)
+    def content(name: str, help: str, least: int = 0) -> Parameter:
+        return Parameter(
+            name, "content", help, required=True, positional=True, least=least, most=most
+        )
 
     return (
         _call(
@@ -213,7 +215,7 @@ def _changing(most: int) -> tuple[Call, ...]:
             "Replace a piece of text in a file; the text has to occur exactly once.",
             (
                 PATH,
-                content("old", "The text to replace, to the letter."),
+                content("old", "The text to replace, to the letter.", 1),
                 content("new", "The text to put in its place."),
                 _flag("every", "Replace every occurrence."),
                 UNCHANGED,

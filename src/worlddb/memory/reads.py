@@ -242,7 +242,7 @@ class MemoryReader:
         with self.scopes.viewing(
             groups, as_of=as_of, known_at=known_at, ended=include_retired
         ) as view:
-            place = self._place(view, cursor)
+            place = self.place(view, cursor)
             rows = page(self._filtered(view, where), place, limit + 1, chosen)
             shown = rows[:limit]
             memories = self.remembered(view, shown, TURNS_LISTED, trusted)
@@ -392,7 +392,7 @@ class MemoryReader:
 
         return is_own
 
-    def _place(self, view: View, cursor: str | None) -> int | None:
+    def place(self, view: View, cursor: str | None) -> int | None:
         """Return the row of the last memory of a page.
 
         Raises:

@@ -76,6 +76,7 @@ STATUS_AFTER: dict[Decision, ProposalStatus] = {
     "undo": "pending",
 }
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
+SEQ_DIGITS_MAX = 18  # Digits of the number of a commit; more do not fit into 63 bits.
 T = TypeVar("T", Split, Undone)
 QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
@@ -584,7 +585,7 @@ def _without_strangers(scopes: CallerScopes, nodes: Iterable[Node]) -> Iterator[
 
 def _before(reader: Reader, cursor: str) -> int:
     """Return the number of the commit before the last one of a page."""
-    if not isinstance(cursor, str) or not cursor.isdecimal():
+    if not isinstance(cursor, str) or not cursor.isdecimal() or len(cursor) > SEQ_DIGITS_MAX:
         raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
     found = reader.commit_at(int(cursor) - 1)
     return -1 if found is None else found

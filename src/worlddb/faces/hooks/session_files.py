@@ -12,6 +12,7 @@ import json
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -22,6 +23,8 @@ from typing import Any, NamedTuple
 # Only what a person wrote and what the model answered become turns. Tool calls and their results,
 # thinking, the turns of subagents, and texts that the client itself puts in are left out.
 
+LOOK_BACK_BYTES = {"codex": 1 << 18}
+"""How much is read again before a place: the two lines of one message lie that near together."""
 CHUNK_BYTES_MAX = 64 << 20  # What one reading takes in; a longer transcript is read in several.
 
 
@@ -42,6 +45,7 @@ _PUT_IN = re.compile(
     re.DOTALL,
 )
 """What clients put into the text of a prompt; it is no word of the person."""
+_TAGGED = re.compile(r"<([\w-]+)\b[^>]*>.*</\1>", re.DOTALL)
 _NOTICES = ("Caveat: The messages below", "[Request interrupted", "# AGENTS.md instructions")
 
 
@@ -51,10 +55,10 @@ def turns_in(path: str, form: str, start: int = 0) -> Iterator[tuple[int, Transc
     A line without a turn gives None, so that the place goes on. A last line that is not complete
     yet is left for the next reading. A file that has become shorter is read from its beginning.
     """
-    read = READERS[form]
+    read = READERS[form]()
     with open(path, "rb") as file:
-        size = file.seek(0, 2)
-        place = file.seek(start if start <= size else 0)
+        start = start if start <= file.seek(0, 2) else 0
+        place = file.seek(max(start - LOOK_BACK_BYTES.get(form, 0), 0))
         data = file.read(CHUNK_BYTES_MAX)
     for line in data.splitlines(keepends=True):
         if not line.endswith(b"\n"):
@@ -64,7 +68,9 @@ def turns_in(path: str, form: str, start: int = 0) -> Iterator[tuple[int, Transc
             entry = json.loads(line)
         except ValueError:
             entry = None
-        yield place, read(entry, str(place)) if isinstance(entry, dict) else None
+        turn = read(entry, str(place)) if isinstance(entry, dict) else None
+        if place > start:
+            yield place, turn
 
 
 def _turn(key: object, role: object, content: object, at: object) -> TranscriptTurn | None:
@@ -95,13 +101,41 @@ def _claude_code(entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
     return _turn(key, message.get("role"), message.get("content"), entry.get("timestamp"))
 
 
-def _codex(entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
-    # Each message is there twice; the events hold the person's own words only.
-    told = entry.get("payload")
-    if entry.get("type") != "event_msg" or not isinstance(told, dict):
+class _CodexReader:
+    """Turns of Codex: as events, as items of the model's answer, or as both.
+
+    The n-th time that something was said is told once, whichever line comes first.
+    """
+
+    def __init__(self) -> None:
+        self._told: Counter[tuple[str, ...]] = Counter()
+        self._seen: Counter[tuple[str, ...]] = Counter()
+
+    def __call__(self, entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
+        kind, given = str(entry.get("type")), entry.get("payload")
+        turn = self._said(kind, given, place, entry) if isinstance(given, dict) else None
+        if turn is None:
+            return None
+        said = (turn.role, " ".join(turn.text.split()))
+        self._seen[(kind, *said)] += 1
+        if self._seen[(kind, *said)] <= self._told[said]:
+            return None
+        self._told[said] += 1
+        return turn
+
+    def _said(
+        self, kind: str, given: Mapping[str, Any], place: str, entry: Mapping[str, Any]
+    ) -> TranscriptTurn | None:
+        what, at = str(given.get("type")), entry.get("timestamp")
+        if kind == "event_msg":
+            role = {"user_message": "user", "agent_message": "assistant"}.get(what)
+            return _turn(place, role, given.get("message"), at)
+        if kind == "response_item" and what == "message":
+            turn = _turn(place, given.get("role"), given.get("content"), at)
+            # What Codex itself puts in stands between tags, as a message of the user.
+            put_in = turn is not None and turn.role == "user" and _TAGGED.fullmatch(turn.text)
+            return None if put_in else turn
         return None
-    role = {"user_message": "user", "agent_message": "assistant"}.get(str(told.get("type")))
-    return _turn(place, role, told.get("message"), entry.get("timestamp"))
 
 
 def _copilot(entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
@@ -112,7 +146,11 @@ def _copilot(entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
     return _turn(entry.get("id") or place, role, told.get("content"), entry.get("timestamp"))
 
 
-READERS: dict[str, Reader] = {"claude-code": _claude_code, "codex": _codex, "copilot": _copilot}
+READERS: dict[str, Callable[[], Reader]] = {
+    "claude-code": lambda: _claude_code,
+    "codex": _CodexReader,
+    "copilot": lambda: _copilot,
+}
 
 
 # Files of a session.
