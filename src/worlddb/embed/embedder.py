@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from blake3 import blake3
@@ -61,20 +61,6 @@ class Embedder(Protocol):
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of stored texts."""
-
-
-class Senses(NamedTuple):
-    """What some embedders know beside vectors.
-
-    `lacking` tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), `usual` is
-    the cosine of texts that have nothing to do with each other.
-    """
-
-    lacking: Callable[[Sequence[str], Sequence[str]], list[float]] | None = None
-    usual: float | None = None
-
-
-NO_SENSES = Senses()
 
 
 def checked(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:

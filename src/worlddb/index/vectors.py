@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.embedder import Embedder, Pooling, Senses, Vector, checked
+from worlddb.embed.embedder import Embedder, Pooling, Vector, checked
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,
@@ -123,11 +123,14 @@ class Vectors:
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
 
-    def senses(self, text: str) -> Senses:
-        """Return what the embedder knows beside vectors, if it reads the script of a text."""
+    def senses(self, text: str) -> tuple[Any, float | None]:
+        """Return what some embedders know beside vectors; None for each that this one does not.
+
+        The first tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), if the
+        embedder reads the script of a text. The second is the cosine of unrelated texts.
+        """
         lacking: Any = getattr(self._embedder, "lacking", None)
-        usual: Any = getattr(self._embedder, "usual_cosine", None)
-        return Senses(lacking if self.reads(text) else None, usual)
+        return lacking if self.reads(text) else None, getattr(self._embedder, "usual_cosine", None)
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
         """Return what embeds single words; None if nothing does, or not in the script of a text."""

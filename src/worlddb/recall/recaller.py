@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.embedder import NO_SENSES
 from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
@@ -268,7 +267,7 @@ class Recaller:
                 ways={} if found.graph is None else found.graph.ways,
                 stated=found.claims,
                 lead=None if weighed is None else weighed.lead,
-                senses=NO_SENSES if vector is None else self.search.vectors().senses(text),
+                senses=(None, None) if vector is None else self.search.vectors().senses(text),
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
