@@ -215,7 +215,7 @@ class BytePairTokenizer:
 
     def __init__(self, vocabulary: dict[str, int], merges: Sequence[str]) -> None:
         self._ids = vocabulary
-        self._ranks = {pair: rank for rank, pair in enumerate(merges)}
+        self._ranks = dict(zip(merges, range(len(merges)), strict=True))
         self._cache: dict[str, list[int]] = {}
 
     def encode(self, text: str) -> list[int]:
