@@ -177,7 +177,7 @@ class HashEmbedder:
     hash names (signed feature hashing). Queries and documents are treated alike.
     """
 
-    reads_meaning = False
+    is_spelling = True
 
     def __init__(self, dim: int = HASH_DIM) -> None:
         self._dim = check_whole(dim, "dim", 1, HASH_DIM_MAX)
