@@ -205,7 +205,14 @@ def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
 
 
 def _variables(args: argparse.Namespace) -> dict[str, str]:
-    """Return the variables for the entry: a client starts the server without this shell's."""
+    """Return the variables for the entry: a client starts the server without this shell's.
+
+    In the settings of a project, which are shared, no path leads out of its folder: what this
+    shell's environment says is for this machine alone.
+
+    Raises:
+        InvalidInputError: an option names such a path.
+    """
     from worlddb.faces.face_settings import (
         FILE_VARIABLE,
         KINDS,
@@ -216,20 +223,30 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
     from worlddb.faces.user_paths import is_file
 
     settings = settings_from(args)
-    env = {FILE_VARIABLE: config_path()} if os.environ.get(FILE_VARIABLE) else {}
+    file = _path(config_path(), args.project) if os.environ.get(FILE_VARIABLE) else None
+    env = {} if file is None else {FILE_VARIABLE: file}
     for one in origins(args):
         if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
             value = str(getattr(settings, one.name))
             is_path = KINDS[one.name].is_path and is_file(value)
-            env[KINDS[one.name].variable] = _path(value, args.project) if is_path else value
+            told = _path(value, args.project) if is_path else value
+            if told is not None:
+                env[KINDS[one.name].variable] = told
+            elif one.origin.startswith("flag"):
+                raise InvalidInputError(
+                    f"{value}: is outside the project, and others who use its settings have no "
+                    "such path; leave it out, or leave --project out"
+                )
     return env
 
 
-def _path(value: str, in_project: bool) -> str:
-    """Return a path for an entry: absolute; what is in the folder of a project, from there."""
+def _path(value: str, in_project: bool) -> str | None:
+    """Return a path for an entry: absolute, or from the folder of a project; None outside it."""
     whole = os.path.abspath(value)
+    if not in_project:
+        return whole
     inside = os.path.relpath(whole)
-    return inside if in_project and not inside.startswith(os.pardir) else whole
+    return None if inside.split(os.sep)[0] == os.pardir else inside
 
 
 def _print_snippet(
