@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from worlddb.errors import NotFoundError
+from worlddb.identity.store_resolver import name_index
 from worlddb.index.search import RecallCounter, Search
 from worlddb.ingest.background_queue import BackgroundQueue, Reclustered
 from worlddb.ingest.ingestion import Ingestion
@@ -84,7 +85,7 @@ def open_engine(
         key=key_of(os.fspath(path), key),
     )
     try:
-        search = Search(store, embedder, pooling, models_dir)
+        search = Search(store, embedder, pooling, models_dir, name_index(store))
     except BaseException:
         store.close()
         raise

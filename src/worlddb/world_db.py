@@ -357,7 +357,6 @@ class WorldDB(OpenStore):
         from worlddb.recall.recaller import recall
 
         found = recall(
-            self.engine.store,
             self.engine.registry,
             self.engine.search,
             self.engine.clock(),

@@ -180,7 +180,7 @@ class MemoryReader:
         if all(worlds):
             engine = self.db.engine
             found = recalled(
-                *(engine.store, engine.registry, engine.search, engine.clock(), query),
+                *(engine.registry, engine.search, engine.clock(), query),
                 scope=worlds[0],
                 within=worlds[1:],
                 settings=settings,
