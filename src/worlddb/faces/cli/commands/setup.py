@@ -152,7 +152,7 @@ def _set_hooks(args: argparse.Namespace) -> int:
         )
     client = hook_client(args.client)
     given = ("--db", getattr(args, "db", None)), ("--key-file", getattr(args, "key_file", None))
-    flags = [word for flag, path in given if path for word in (flag, _path(path, args.project))]
+    flags = [word for flag, path in given if path for word in (flag, _named(path, args.project))]
     commands = hook_commands(client, launch_command(in_project=args.project), *flags)
     path = client.path(in_project=args.project)
     edit = hooks_edit(client, path, commands)
@@ -229,15 +229,26 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
         if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
             value = str(getattr(settings, one.name))
             is_path = KINDS[one.name].is_path and is_file(value)
-            told = _path(value, args.project) if is_path else value
+            path_of = _named if one.origin.startswith("flag") else _path
+            told = path_of(value, args.project) if is_path else value
             if told is not None:
                 env[KINDS[one.name].variable] = told
-            elif one.origin.startswith("flag"):
-                raise InvalidInputError(
-                    f"{value}: is outside the project, and others who use its settings have no "
-                    "such path; leave it out, or leave --project out"
-                )
     return env
+
+
+def _named(value: str, in_project: bool) -> str:
+    """Return a path for an entry that an option names.
+
+    Raises:
+        InvalidInputError: it leads out of the project.
+    """
+    found = _path(value, in_project)
+    if found is None:
+        raise InvalidInputError(
+            f"{value}: is outside the project, and others who use its settings have no such path; "
+            "leave it out, or leave --project out"
+        )
+    return found
 
 
 def _path(value: str, in_project: bool) -> str | None:
