@@ -506,8 +506,7 @@ class Recaller:
             speakers=list(numbers),
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
             alike=like_the_best(lanes, parents, cosines),
-            # Of a conversation only some turns are here: what was said before is not known.
-            before=np.full(len(rows), -1, dtype=np.intp),
+            before=np.full(len(rows), -1, dtype=np.intp),  # Only some turns are here.
             forms=forms_of(bodies),
             cover=cover.shares if "text" in lanes else None,
             around=cover.around(parents, np.full(len(rows), -1)) if "text" in lanes else None,
