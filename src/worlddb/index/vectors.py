@@ -122,10 +122,14 @@ class Vectors:
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
 
-    def likeness(self, text: str) -> Callable[[Sequence[str], Sequence[str]], list[float]] | None:
-        """Return the embedder's likeness of words; None if it knows none, or not the script."""
-        found: Any = getattr(self._embedder, "likeness", None)
-        return found if found is not None and self.reads(text) else None
+    def senses(self, text: str) -> tuple[Any, float | None]:
+        """Return what some embedders know beside vectors; None for each that this one does not.
+
+        The first tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), if the
+        embedder reads the script of a text. The second is the cosine of unrelated texts.
+        """
+        lacking: Any = getattr(self._embedder, "lacking", None)
+        return lacking if self.reads(text) else None, getattr(self._embedder, "usual_cosine", None)
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
         """Return what embeds single words; None if nothing does, or not in the script of a text."""

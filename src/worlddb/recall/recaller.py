@@ -266,7 +266,7 @@ class Recaller:
                 ways={} if found.graph is None else found.graph.ways,
                 stated=found.claims,
                 lead=None if weighed is None else weighed.lead,
-                likeness=None if vector is None else self.search.vectors().likeness(text),
+                senses=(None, None) if vector is None else self.search.vectors().senses(text),
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
