@@ -28,9 +28,9 @@ from typing import Any
 
 from bench.corpus import drafts
 from bench.percentiles import line, machine
-from worlddb import Memory
+from worlddb import Memory, NodeDraft
 
-BATCH = 10_000
+BATCH = 1_000_000  # One transaction: small ones each lay out the digests again.
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAM = [sys.executable, "-m", "worlddb.faces.cli"]
 WAIT_MS = 120_000
@@ -75,10 +75,17 @@ def fill(path: Path, size: int) -> list[str]:
         for first in range(0, size, BATCH):
             with memory.db.transaction("bench", bulk=True) as tx:
                 texts = made[first : first + BATCH]
-                tx.create_nodes(
-                    [replace(one, type="Memory", parent=scope) for one in texts], reuse=False
-                )
+                # As `Memory.write` makes them: all words in the text, no name.
+                plain = [
+                    replace(one, type="Memory", parent=scope, name="", content=_words(one))
+                    for one in texts
+                ]
+                tx.create_nodes(plain, reuse=False)
     return [" ".join(rng.sample(one.content.split(), 2)) for one in rng.sample(made, 200)]
+
+
+def _words(draft: NodeDraft) -> str:
+    return f"{draft.name} {draft.content}"
 
 
 @contextmanager

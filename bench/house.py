@@ -298,13 +298,13 @@ def _ours(module: Module) -> set[str]:
 
 
 def several_parents(found: Iterable[Module]) -> list[str]:
-    """Return the classes that have more than one parent in the package."""
+    """Return the classes, protocols aside, that have more than one parent in the package."""
     wrong = []
     for module, node in classes(found):
         ours = _ours(module)
         parents = [ast.unparse(one).partition("[")[0] for one in node.bases]
         inner = [one for one in parents if one.partition(".")[0] in ours]
-        if len(inner) > 1:
+        if len(inner) > 1 and "Protocol" not in parents:
             wrong.append(f"{module.name}: {node.name}({', '.join(inner)})")
     return wrong
 
@@ -466,7 +466,9 @@ def name_rows(found: list[Module]) -> Iterator[Row]:
     wrong = [one.name for one in own if is_participle(one.stem)]
     yield Row("module names that are gerunds or participles", str(len(wrong)), wrong)
     wrong = several_parents(found)
-    yield Row("classes with several parents in the package", str(len(wrong)), wrong)
+    yield Row(
+        "classes with several parents in the package, protocols aside", str(len(wrong)), wrong
+    )
     wrong = private_uses(found)
     yield Row("uses of another object's private names", str(len(wrong)), wrong)
     told = [one for module in found for one in numbers(module)]

@@ -34,7 +34,7 @@ from bench.ranking_data import (
     ranker_input,
 )
 from worlddb import Weights, WorldDB
-from worlddb.embed.late_interaction import DIM
+from worlddb.embed.onnx_embedder import DIM
 from worlddb.evaluate.case_recall import ingest
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.index.ranking_numbers import SCALARS

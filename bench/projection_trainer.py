@@ -28,8 +28,7 @@ from transformers import BertConfig, BertModel
 
 from worlddb import Weights
 from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S
-from worlddb.embed.late_interaction import DIM, SCALE, Tokens, says
-from worlddb.embed.onnx_embedder import OnnxEmbedder, WordPiece
+from worlddb.embed.onnx_embedder import DIM, SCALE, OnnxEmbedder, Tokens, WordPiece, says
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.recall.ranker import answers, standing_out, weigh
 

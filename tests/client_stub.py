@@ -20,7 +20,7 @@ from worlddb.faces import client_calls
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http import token_desk
 from worlddb.faces.server_calls import SERVER_CALLS
-from worlddb.memory import governed_memory, memory, scoped_files, scoped_graph
+from worlddb.memory import endings, governance, memory, reads, scoped_files, scoped_graph
 
 STUB = Path(client_calls.__file__).with_suffix(".pyi")
 HEAD = '''"""Types of the calls. Written by tests/client_stub.py; run it instead of editing."""
@@ -67,7 +67,8 @@ def remote(method: Method, declared: set[str]) -> Method:
 
 def classes() -> list[tuple[str, list[Method]]]:
     """Return the classes of the file with their methods."""
-    ours = methods(scoped_files, "ScopedFiles") | methods(governed_memory, "GovernedMemory")
+    ours = methods(scoped_files, "ScopedFiles") | methods(governance, "Governance")
+    ours |= methods(reads, "MemoryReader") | methods(endings, "MemoryEnder")
     ours |= methods(scoped_graph, "ScopedGraph") | methods(memory, "Memory")
     client = methods(client_calls, "Client")
     coroutines = methods(client_calls, "AsyncCalls")
@@ -106,7 +107,7 @@ def imports(text: str) -> str:
     homes = {"Memory": memory.__name__} | dict.fromkeys(
         ("Decision", "QueryInput"), scoped_graph.__name__
     )
-    for module in (token_desk, scoped_files, governed_memory, scoped_graph, memory):
+    for module in (token_desk, reads, endings, scoped_files, governance, scoped_graph, memory):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.ImportFrom):
                 homes |= {name.name: str(node.module) for name in node.names}

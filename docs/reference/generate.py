@@ -30,6 +30,7 @@ GROUPS = {
         *("Soundness", "Proven", "EdgeTypes", "EdgeTypeEntry"),
         *("Client", "AsyncMemory", "AsyncClient"),
         *("CallerAccess", "TokenList", "TokenEntry", "IssuedToken", "RevokedToken"),
+        "TenantErasure",
         *("Diagnosis", "DoctorFinding"),
     ],
     "The store": ["open", "WorldDB", "Transaction", "Ontology", "verify_proof", "verify_history"],

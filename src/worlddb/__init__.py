@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from worlddb.audit.read_audit import ReadEntry
     from worlddb.audit.undo import Kept, Undone
     from worlddb.claims.claim import Claim
-    from worlddb.consolidate.background_consolidator import Background, BackgroundRun
     from worlddb.consolidate.consolidation_run import (
         ConsolidationReport,
         Contradiction,
         InferredEdge,
         SummaryChange,
     )
+    from worlddb.consolidate.consolidator import Background, BackgroundRun
     from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
     from worlddb.consolidate.fading_report import Fading
     from worlddb.embed.embedder import Embedder
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
     )
     from worlddb.faces.client_calls import AsyncClient, AsyncMemory, Client
     from worlddb.faces.diagnosis import Diagnosis, DoctorFinding
-    from worlddb.faces.token_values import (
+    from worlddb.faces.server_calls import (
         CallerAccess,
         IssuedToken,
         RevokedToken,
         TokenEntry,
         TokenList,
     )
-    from worlddb.files.file_values import (
+    from worlddb.faces.tenant_erasure import TenantErasure
+    from worlddb.files.file_tree import (
         FileChange,
         FileEntry,
         FileList,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from worlddb.ingest.merge_conflicts import MergeConflict
     from worlddb.memory.inbox_pages import FadingMemory, FadingPage, PendingMemory, PendingPage
     from worlddb.memory.memory import Memory
-    from worlddb.memory.read_page import ReadPage
     from worlddb.memory.recall_receipt import Verification
     from worlddb.memory.results import (
         CommitPage,
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         PromptContext,
         ProposalPage,
         Proven,
+        ReadPage,
         Remembered,
         Retired,
         Scope,
@@ -110,9 +111,8 @@ if TYPE_CHECKING:
         Span,
         Summarizer,
     )
-    from worlddb.model.history_proof import Checkpoint, HistoryProof, verify_history
     from worlddb.model.inputs import Limits
-    from worlddb.model.proof import Proof, verify_proof
+    from worlddb.model.proof import Checkpoint, HistoryProof, Proof, verify_history, verify_proof
     from worlddb.model.records import (
         NOW,
         AsOf,
@@ -138,9 +138,9 @@ if TYPE_CHECKING:
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
     from worlddb.ontology.declared_types import EdgeDeclaration
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
+    from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
-    from worlddb.query.subgraph import Subgraph
     from worlddb.recall.activation import PathStep
     from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
@@ -277,6 +277,7 @@ __all__ = [
     "Subgraph",
     "Summarizer",
     "SummaryChange",
+    "TenantErasure",
     "TextMatch",
     "TokenEntry",
     "TokenList",
@@ -303,10 +304,10 @@ _NAMES_OF = {
     "worlddb.audit.read_audit": "ReadEntry",
     "worlddb.audit.undo": "Kept Undone",
     "worlddb.claims.claim": "Claim",
-    "worlddb.consolidate.background_consolidator": "Background BackgroundRun",
     "worlddb.consolidate.consolidation_run": (
         "ConsolidationReport Contradiction InferredEdge SummaryChange"
     ),
+    "worlddb.consolidate.consolidator": "Background BackgroundRun",
     "worlddb.consolidate.extractive_summarizer": "ExtractiveSummarizer",
     "worlddb.consolidate.fading_report": "Fading",
     "worlddb.embed.embedder": "Embedder",
@@ -317,9 +318,11 @@ _NAMES_OF = {
     ),
     "worlddb.faces.client_calls": "AsyncClient AsyncMemory Client",
     "worlddb.faces.diagnosis": "Diagnosis DoctorFinding",
-    "worlddb.faces.token_values": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
-    "worlddb.files.file_values": "FileChange FileEntry FileList FileMatch FileMatches FilePaths "
-    "FileText FileVersion",
+    "worlddb.faces.server_calls": "CallerAccess IssuedToken RevokedToken TokenEntry TokenList",
+    "worlddb.faces.tenant_erasure": "TenantErasure",
+    "worlddb.files.file_tree": (
+        "FileChange FileEntry FileList FileMatch FileMatches FilePaths FileText FileVersion"
+    ),
     "worlddb.files.versioned_files": "FileChanges Files",
     "worlddb.identity.match_values": "ResolverSettings",
     "worlddb.ingest.background_queue": "Reclustered",
@@ -329,12 +332,11 @@ _NAMES_OF = {
     "worlddb.ingest.merge_conflicts": "MergeConflict",
     "worlddb.memory.inbox_pages": "FadingMemory FadingPage PendingMemory PendingPage",
     "worlddb.memory.memory": "Memory",
-    "worlddb.memory.read_page": "ReadPage",
     "worlddb.memory.recall_receipt": "Verification",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
-        "PromptContext ProposalPage Proven Remembered Retired Scope ScopePage Soundness "
-        "ToldConflict Written"
+        "PromptContext ProposalPage Proven ReadPage Remembered Retired Scope ScopePage "
+        "Soundness ToldConflict Written"
     ),
     "worlddb.memory.retention_policy": (
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
@@ -347,9 +349,8 @@ _NAMES_OF = {
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
     ),
-    "worlddb.model.history_proof": "Checkpoint HistoryProof verify_history",
     "worlddb.model.inputs": "Limits",
-    "worlddb.model.proof": "Proof verify_proof",
+    "worlddb.model.proof": "Checkpoint HistoryProof Proof verify_history verify_proof",
     "worlddb.model.records": (
         "AsOf Branch Branches Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node "
         "NodeDraft Problem Proposal Query ScopeName TextMatch"
@@ -359,9 +360,9 @@ _NAMES_OF = {
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
     "worlddb.ontology.declared_types": "EdgeDeclaration",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
+    "worlddb.query.pipeline": "Subgraph",
     "worlddb.query.query_builder": "Plan QueryBuilder",
     "worlddb.query.query_spec": "QuerySpec",
-    "worlddb.query.subgraph": "Subgraph",
     "worlddb.recall.activation": "PathStep",
     "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",

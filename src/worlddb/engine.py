@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from worlddb.errors import NotFoundError
+from worlddb.identity.store_resolver import name_index
 from worlddb.index.search import RecallCounter, Search
 from worlddb.ingest.background_queue import BackgroundQueue, Reclustered
 from worlddb.ingest.ingestion import Ingestion
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.files.versioned_files import Files
     from worlddb.ingest.branch_merge import Merged
-    from worlddb.model.history_proof import HistoryProof
+    from worlddb.model.proof import HistoryProof
     from worlddb.model.records import Branch, Diff
     from worlddb.store.sqlite.file_encryption import Given
 
@@ -84,7 +85,7 @@ def open_engine(
         key=key_of(os.fspath(path), key),
     )
     try:
-        search = Search(store, embedder, pooling, models_dir)
+        search = Search(store, embedder, pooling, models_dir, name_index(store))
     except BaseException:
         store.close()
         raise
@@ -231,7 +232,7 @@ class OpenStore:
             InvalidInputError: `since` is no commit number.
             NotFoundError: there is no such commit.
         """
-        from worlddb.audit.commit_log import prove_history
+        from worlddb.audit.store_proofs import prove_history
 
         with self.engine.store.read() as reader:
             return prove_history(reader, since)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from worlddb.audit import history
 from worlddb.audit.erasure_receipt import Receipt, erase_texts, replay_and_clean
 from worlddb.audit.journal_export import export_lines
-from worlddb.audit.proof_path import prove
 from worlddb.audit.store_check import check
+from worlddb.audit.store_proofs import prove
 from worlddb.audit.undo import CommitNumbers, Undone, undo_commits
 from worlddb.engine import OpenStore
 from worlddb.ingest.extraction_queue import queue_entries
@@ -38,9 +38,9 @@ from worlddb.model.records import (
     ProposalStatus,
 )
 from worlddb.model.retention_curve import RetentionSettings
+from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import QueryBuilder
 from worlddb.query.query_spec import QuerySpec
-from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import Moment, moment_of
@@ -357,7 +357,6 @@ class WorldDB(OpenStore):
         from worlddb.recall.recaller import recall
 
         found = recall(
-            self.engine.store,
             self.engine.registry,
             self.engine.search,
             self.engine.clock(),

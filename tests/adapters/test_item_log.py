@@ -8,8 +8,15 @@ import pytest
 
 import worlddb
 from worlddb import Memory, WorldDB
-from worlddb.adapters.item_log import ItemLog, folder_name, held_store
-from worlddb.adapters.kept_vectors import Vectors, packed, ranked, unpacked
+from worlddb.adapters.item_log import (
+    ItemLog,
+    Vectors,
+    folder_name,
+    held_store,
+    packed,
+    ranked,
+    unpacked,
+)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from consolidate.stage import Noting, fact, open_store, summaries, world
 from patience import PATIENCE_S
 from worlddb import InvalidInputError, Message, ProviderError, WorldDB
-from worlddb.consolidate.background_consolidator import Background, BackgroundRun
+from worlddb.consolidate.consolidator import Background, BackgroundRun
 
 NEVER_S = 1e9
 

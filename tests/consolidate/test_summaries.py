@@ -21,7 +21,7 @@ from consolidate.stage import (
     world,
 )
 from worlddb import AsOf, Id, InvalidInputError, Message, NotFoundError, ProviderError, WorldDB
-from worlddb.consolidate import summary_plan, summary_writer
+from worlddb.consolidate import summary_writer
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def test_a_run_is_bounded_and_the_next_one_goes_on(db: WorldDB) -> None:
 def test_a_large_world_gets_several_summaries_and_only_the_last_one_changes(
     db: WorldDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summary_plan, "DETAILS_MAX", 3)
+    monkeypatch.setattr(summary_writer, "DETAILS_MAX", 3)
     big = world(db, "big", [f"fact {number}" for number in range(7)])
     db.consolidate()
     parts = summaries(db, big)

@@ -9,7 +9,7 @@ import pytest
 
 import worlddb
 from worlddb.embed.embedder_catalog import embedder_named
-from worlddb.embed.late_interaction import DIM, LateEmbedder, is_readable, projection
+from worlddb.embed.onnx_embedder import DIM, LateEmbedder, is_readable, projection
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.index.vectors import late_interaction_scores
 

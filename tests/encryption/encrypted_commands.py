@@ -272,3 +272,23 @@ def test_a_tenant_under_legal_hold_is_not_erased(
     done = erase_acme(tmp_path)
     assert (done.code, "under legal hold: user:ada" in done.err) == (5, True), done.err
     assert recalls(tmp_path / "tenants" / "acme.db", key)
+
+
+def test_an_erasure_with_a_new_key_reaches_old_backups(folder: Path) -> None:
+    store, backup, new = folder / "memory.db", folder / "old-copy.db", folder / "new.key"
+    with Memory(store, key=folder / "key", embedder="none") as memory:
+        memory.write("Bob likes tea.", user_id="bob")
+        memory.db.backup(backup)
+    erase = ("erase", "--scope", "user:ada", "--db", store, "--yes", "--new-key-file")
+    for wrong in ((folder / "key", "--key-file", folder / "key"), (new,)):
+        env = {} if len(wrong) > 1 else {"WORLDDB_KEY": RAW.hex()}
+        assert in_process(*erase, *wrong, env=env).code == 2
+    assert recalls(store, folder / "key")  # Nothing was erased.
+    done = in_process(*erase, new, "--key-file", folder / "key", env={})
+    assert (done.code, "no backup from before can be read" in done.err) == (0, True), done.err
+    assert not (folder / "key").exists()
+    with Memory(store, key=new, embedder="none") as memory:
+        assert [one.text for one in memory.list(user_id="bob")] == ["Bob likes tea."]
+        assert len(memory.list(user_id="ada")) == 0
+    with pytest.raises(StoreKeyError):
+        restore(backup, folder / "again.db", key=new)

@@ -317,21 +317,42 @@ def test_rekey_refuses_what_it_cannot_do(store: Path, monkeypatch: pytest.Monkey
     assert {one.name for one in store.parent.iterdir()} == {"memory.db", "memory.db-reads"}
 
 
-def test_a_store_with_branches_keeps_its_key_and_an_encrypted_one_has_none(
-    store: Path, tmp_path: Path
-) -> None:
-    plain = tmp_path / "plain.db"
-    remember(plain, None)
-    with worlddb.open(plain) as db:
-        db.branch("draft").close()
-    with pytest.raises(worlddb.ConflictError, match="has branches"):
-        rekey(plain, key=None, new_key=RAW)
-    assert recalls(plain, None)
-    with (
-        worlddb.open(store, key=RAW) as db,
-        pytest.raises(StorageError, match="an encrypted store cannot be branched"),
-    ):
-        db.branch("draft")
+def test_a_store_with_branches_keeps_its_key(tmp_path: Path) -> None:
+    for key, other in ((None, RAW), (RAW, OTHER)):
+        path = tmp_path / f"{other.hex()}.db"
+        with worlddb.open(path, key=key, embedder="none") as db:
+            db.branch("draft").close()
+        with pytest.raises(worlddb.ConflictError, match="has branches"):
+            rekey(path, key=key, new_key=other)
+
+
+def test_a_branch_of_an_encrypted_store_is_encrypted_and_sound(tmp_path: Path, key: object) -> None:
+    path = tmp_path / "memory.db"
+    with Memory(path, key=key, embedder="none", recluster="off") as memory:
+        memory.write(TEXT)
+        with memory.branch("trial") as trial:
+            trial.write(f"Bob hides the map in {SECRET}.")
+        for number in range(30):  # Pages below the branch change, and are kept for it.
+            memory.write(f"Number {number} is in {SECRET}.")
+    with Memory(path, key=key, embedder="none", recluster="off") as memory:
+        with memory.db.engine.store.read() as reader:
+            reader.head()  # Keeps the log where it is: the next fork copies pages out of it.
+            memory.write(f"Late, but in {SECRET}.")
+            with memory.branch("late") as late:
+                assert len(late.list(limit=100)) == 32
+                assert late.check().sound
+        with memory.branch("trial") as trial:
+            assert [one.text for one in trial.list()] == [f"Bob hides the map in {SECRET}.", TEXT]
+            assert trial.check().sound
+        assert leaks(tmp_path) == []
+        memory.merge("trial")
+        assert len(memory.list(limit=100)) == 33
+        assert memory.check().sound
+        memory.drop_branch("late")
+        branch = memory.branches().branches[0].path
+    for wrong in (None, OTHER, "no such words"):
+        with pytest.raises(StoreKeyError):
+            worlddb.open(branch, key=wrong)
 
 
 class _Crash(BaseException):

@@ -12,9 +12,15 @@ from worlddb import ChatSettings, FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.model_answers import Roles, load_prompts
-from worlddb.evaluate.question_plan import PlannedQuestion, choose, plan_of, works_of
-from worlddb.evaluate.reply_cache import Calls, KeptChat
-from worlddb.evaluate.token_costs import estimates, read_prices
+from worlddb.evaluate.question_plan import (
+    PlannedQuestion,
+    choose,
+    estimates,
+    plan_of,
+    read_prices,
+    works_of,
+)
+from worlddb.evaluate.run_folder import Calls, KeptChat
 
 from .samples import locomo, longmemeval, save
 

@@ -34,6 +34,23 @@ def test_many_decisions_are_made_by_keys_one_after_the_other(browser: Any) -> No
         shown.page.close()
 
 
+def test_a_rejection_in_quarantine_is_taken_back(browser: Any) -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory, serving(memory) as site:
+        memory.set_trust({"web": "quarantine"}, user_id="ada")
+        memory.write("The shop opens.", user_id="ada", origin="web", extractor="verbatim")
+        shown = watched(browser, site.url, memory)
+        shown.open(f"inbox?{ADA}", "article.chosen >> text=The shop opens.")
+        shown.page.keyboard.press("r")
+        shown.page.wait_for_selector("text=Nothing waits for a decision")
+        until(lambda: not memory.quarantine(user_id="ada").memories)
+        shown.page.wait_for_selector(".toast >> text=Rejected")
+        shown.page.keyboard.press("u")
+        shown.page.wait_for_selector("article.chosen >> text=The shop opens.")
+        assert len(memory.quarantine(user_id="ada").memories) == 1
+        assert shown.complaints == []
+        shown.page.close()
+
+
 def test_a_conflict_in_which_both_are_right_is_settled_and_taken_back(explorer: Explorer) -> None:
     page, memory = explorer.page, explorer.memory
     explorer.open(f"inbox?{ADA}", "article >> text=60k")
@@ -124,6 +141,35 @@ def test_the_journal_compares_two_commits_and_shows_what_was_known_then(
     page.wait_for_selector(f"tbody tr td:text-is('{commits[0].seq}')", state="detached")
     assert page.locator("tbody tr td").first.inner_text() == str(commits[3].seq)
     assert not page.locator("button:text-is('Undo')").count()
+
+
+def test_the_journal_says_what_each_commit_wrote(explorer: Explorer) -> None:
+    explorer.open(f"journal?{ADA}", "tbody tr")
+    for commit in explorer.memory.log(user_id="ada").commits:
+        said = [
+            one.content
+            for one in explorer.memory.diff(commit.seq - 1, commit.seq, user_id="ada").nodes
+            if one.type == "Memory"
+        ]
+        row = explorer.page.locator(
+            "tbody tr", has=explorer.page.locator(f"td:text-is('{commit.seq}')")
+        )
+        assert said
+        assert all(text in row.first.inner_text() for text in said)
+
+
+def test_an_answer_that_takes_long_says_why(explorer: Explorer) -> None:
+    explorer.open(f"ask?{ADA}", "input[name=q]")
+    held: list[Any] = []
+    explorer.page.route("**/v1/recall", lambda route: held.append(route))
+    explorer.page.fill("input[name=q]", "Where do I live?")
+    explorer.page.keyboard.press("Enter")
+    explorer.page.wait_for_selector(".slow >> text=builds its index")
+    for one in held:
+        one.continue_()
+    explorer.page.unroute("**/v1/recall")
+    explorer.page.wait_for_selector("section article")
+    explorer.page.wait_for_selector(".slow", state="detached")
 
 
 def test_health_examines_and_checks_the_store_step_by_step(explorer: Explorer) -> None:

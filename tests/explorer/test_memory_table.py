@@ -19,7 +19,7 @@ def live(memory: Memory, **options: Any) -> list[str]:
 
 
 def shown(explorer: Explorer) -> list[str]:
-    return list(explorer.page.locator("td.text > a").all_inner_texts())
+    return list(explorer.page.locator("td.text > a.clamp").all_inner_texts())
 
 
 FILTERED = {
@@ -31,6 +31,18 @@ FILTERED = {
     "ended=only": ["The tram is late.", "I live in Hamburg."],
     "since=2026-05-01&before=2026-05-15": ["The budget of Project Falcon is 60k."],
 }
+
+
+def test_words_are_marked_and_a_tag_leads_to_all_that_have_it(explorer: Explorer) -> None:
+    page = explorer.page
+    explorer.memory.write("The wifi word is swordfish.", user_id="ada", tags=["home"])
+    explorer.open(f"memories?{ADA}&q=swordfish", "td.text mark:text-is('swordfish')")
+    assert page.locator("td.text mark").all_inner_texts() == ["swordfish"]
+    page.click("td.text a.chip:text-is('home')")
+    page.wait_for_selector("td.text >> text=I moved to Lisbon.", state="detached")
+    page.wait_for_function("location.hash.includes('tag=home')")
+    page.wait_for_selector("td.text >> text=swordfish")
+    assert shown(explorer) == ["The wifi word is swordfish."]
 
 
 def test_each_filter_shows_what_it_means(explorer: Explorer) -> None:

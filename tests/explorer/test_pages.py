@@ -142,7 +142,7 @@ def test_the_clocks_show_what_the_calls_answer_for_that_time(
     explorer.page.goto(f"{explorer.url}/#/memories?scope=user%3Aada&{clock}={at}")
     explorer.page.wait_for_selector(".past")
     explorer.page.wait_for_selector("td.text" if expected else ".empty")
-    found = explorer.page.locator("td.text > a").all_inner_texts()
+    found = explorer.page.locator("td.text > a.clamp").all_inner_texts()
     assert found == expected
     assert ("I live in Hamburg." in found) == (clock == "as_of")
     assert not explorer.page.locator("button:text-is('Add')").count()

@@ -123,7 +123,7 @@ $ worlddb import monday.jsonl.gz --db copy.db
 def page() -> str:
     """Return the page as it should be."""
     from worlddb.faces.cli.command_line import command_names
-    from worlddb.faces.cli.exit_codes import MEANINGS
+    from worlddb.faces.cli.command_options import MEANINGS
 
     # What the width of help texts and the names of folders would otherwise depend on.
     os.environ["COLUMNS"] = COLUMNS

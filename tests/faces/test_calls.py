@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 
 import worlddb
-from worlddb.faces.call_models import arguments_model, result_class
+from worlddb.faces.call_models import NUMBER_MAX, arguments_model, result_class
 from worlddb.faces.calls import CALLS, Call, ParameterType, call_named
 from worlddb.faces.cli.call_options import destination
 from worlddb.faces.cli.command_line import command_names, make_parser
@@ -47,7 +47,7 @@ def limits_of(schema: dict[str, Any]) -> dict[str, int]:
     found = {}
     for part in [schema, *schema.get("anyOf", [])]:
         for name in ("minimum", "maximum", "maxLength", "maxItems"):
-            if name in part:
+            if name in part and part[name] != NUMBER_MAX:  # Without a limit of its own.
                 found[name] = part[name]
     return found
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from evaluate.samples import dmr, locomo, longmemeval, longmemeval_item, save, save_lines
-from worlddb.faces.cli import progress as drawing
-from worlddb.faces.cli.progress import Progress
+from worlddb.faces.cli import terminal as drawing
+from worlddb.faces.cli.terminal import Progress
 
 from .command import Result, in_process
 

@@ -12,8 +12,8 @@ import pytest
 
 from worlddb.errors import FormatError
 from worlddb.faces.cli.commands.export import KINDS
+from worlddb.faces.importers.export_readers import ImportedItem
 from worlddb.faces.importers.import_run import READERS, import_items, mif_document
-from worlddb.faces.importers.imported_item import ImportedItem
 from worlddb.memory.memory import Memory
 
 from .command import in_process
@@ -335,3 +335,25 @@ def test_a_zip_file_where_json_is_wanted_is_told(tmp_path: Path) -> None:
     assert (done.code, "give the JSON file in it" in done.err) == (6, True)
     inner = in_process("--db", tmp_path / "m.db", "import", "--from", "mem0", tmp_path)
     assert (inner.code, "is a folder; give the file in it" in inner.err) == (6, True)
+
+
+def test_every_import_masks_secrets_also_in_what_it_says(tmp_path: Path) -> None:
+    key = "sk-" + "Ab1" * 12
+    item = ImportedItem(
+        "k1",
+        f"Deploy with {key}",
+        names=(f"Key {key}",),
+        metadata={"token": key, "deep": [{"password": "Sunshine2024!"}]},
+    )
+    told: list[str] = []
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        import_items(memory, "mem0", [item], {})
+        late = item._replace(key="k2", at="soon")
+        assert import_items(memory, "mem0", [late], {}, on_refused=told.append).refused == 1
+        (held,) = memory.list()
+        assert held.text == "Deploy with [secret: api key]"
+    assert "[secret: api key]" in told[0]
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for secret in (key, "Sunshine2024!"):
+        assert secret not in told[0]
+        assert secret.encode() not in stored

@@ -13,9 +13,8 @@ import pytest
 
 import worlddb as engine
 from worlddb import errors
-from worlddb.faces.cli.exit_codes import BY_ERROR, MEANINGS, exit_code
-from worlddb.faces.cli.progress import Progress, amount, clock
-from worlddb.faces.cli.terminal import fit, print_table, width
+from worlddb.faces.cli.command_options import BY_ERROR, MEANINGS, exit_code
+from worlddb.faces.cli.terminal import Progress, amount, clock, fit, print_table, width
 from worlddb.faces.user_paths import data_directory
 
 from .command import COMMAND, DEADLINE_S, environment, in_process, on_terminal, worlddb

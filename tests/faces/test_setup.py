@@ -19,7 +19,7 @@ from thinning import examples
 from worlddb.errors import ConflictError, FormatError
 from worlddb.faces.clients.client_catalog import CLIENTS, client_named, http_entry, merged_entry
 from worlddb.faces.clients.client_file import EDITORS, apply_edit, edit_for, parse_toml, set_toml
-from worlddb.faces.clients.jsonc_text import parse_json, set_json
+from worlddb.faces.clients.settings_text import parse_json, set_json
 
 from .command import DEADLINE_S, Result, environment, in_process
 

@@ -18,7 +18,7 @@ from worlddb.faces.clients.hook_settings import (
     hooks_edit,
     hooks_removal,
 )
-from worlddb.faces.clients.jsonc_text import append_json, parse_json, remove_json, set_json
+from worlddb.faces.clients.settings_text import append_json, parse_json, remove_json, set_json
 from worlddb.faces.diagnosis import examine_hooks
 
 from .command import Result, in_process

@@ -66,18 +66,7 @@ def test_only_the_file_of_the_invoked_command_is_imported(arguments: list[str]) 
 def test_the_declared_calls_load_next_to_nothing() -> None:
     loaded = loaded_by("import worlddb.faces.calls")
     ours = {name for name in loaded if name.startswith("worlddb")}
-    parts = (
-        "branch_calls",
-        "calls",
-        "call_parts",
-        "file_calls",
-        "grant_calls",
-        "graph_calls",
-        "pin_calls",
-        "retention_calls",
-        "retirement_calls",
-        "trust_calls",
-    )
+    parts = ("calls", "call_parts", "governance_calls", "graph_calls", "version_calls")
     assert ours == {"worlddb", "worlddb.faces", *(f"worlddb.faces.{part}" for part in parts)}
     assert not loaded & (HEAVY | {"dataclasses", "argparse", "json"})
 

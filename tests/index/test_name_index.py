@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import worlddb
-from worlddb import Memory, WorldDB
+from patience import until
+from worlddb import Memory, NodeDraft, WorldDB
 from worlddb.identity.store_resolver import attribute_keys, block_keys
+from worlddb.index import search
 from worlddb.index.name_index import NameIndex
 
 TEXTS = (
@@ -112,3 +114,51 @@ def test_a_write_that_fails_leaves_the_index_as_it_was(db: WorldDB) -> None:
         write()
     assert content(db) == before
     assert is_complete(db)
+
+
+def load(db: WorldDB, count: int) -> None:
+    """Write named nodes in bulk, as an import does."""
+    with db.transaction(bulk=True) as tx:
+        tx.create_nodes(
+            NodeDraft(type="Person", name=f"Ada Number{i}", content="likes tea")
+            for i in range(count)
+        )
+
+
+def test_a_recall_files_the_names_of_a_bulk_load_once(
+    db: WorldDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "HELD_MAX", 20)
+    load(db, search.UNFILED_MAX + 5)
+    assert not is_complete(db)
+    found = db.recall("Who is Ada Number77?", k=1)
+    assert [hit.node.name for hit in found.hits] == ["Ada Number77"]
+    assert is_complete(db)
+    load(db, 3)  # Few are compared one by one: a recall writes nothing for them.
+    db.recall("Who is Ada Number77?", k=1)
+    assert not is_complete(db)
+
+
+def test_reindex_files_names(db: WorldDB) -> None:
+    load(db, 3)
+    db.reindex()
+    assert is_complete(db)
+
+
+def test_a_recall_that_cannot_write_searches_names_by_their_words(
+    db: WorldDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "HELD_MAX", 20)
+    load(db, search.UNFILED_MAX + 5)
+    with worlddb.open(tmp_path / "a.db", read_only=True, embedder="none") as reading:
+        found = reading.recall("Who is Ada Number77?", k=1)
+    assert [hit.node.name for hit in found.hits] == ["Ada Number77"]
+
+
+def test_a_thread_that_embeds_files_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "HELD_MAX", 20)
+    monkeypatch.setattr(search, "UNFILED_MAX", 20)
+    with worlddb.open(tmp_path / "b.db", durability="normal") as db:
+        load(db, 30)
+        db.embed_in_background()
+        until(lambda: is_complete(db))

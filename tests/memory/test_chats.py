@@ -197,3 +197,48 @@ def test_what_a_chat_grows_by_is_recalled_with_its_names(memory: Memory) -> None
     assert "Sarah Chen" in [one.name for one in done.entities]
     (hit,) = memory.recall("Who is my manager?", run_id="r1", where={"n": 1})
     assert hit.node.parent == done.id
+
+
+class SdkObject:
+    """What the SDKs of model providers hand out: an object that dumps itself (Pydantic)."""
+
+    def __init__(self, **data: Any) -> None:
+        self._data = data
+
+    def model_dump(self) -> dict[str, Any]:
+        return self._data
+
+
+def test_objects_of_an_sdk_are_messages_and_parts(memory: Memory) -> None:
+    call = SdkObject(id="c", type="function", function={"name": "look", "arguments": "{}"})
+    chat: list[Any] = [
+        {"role": "user", "content": "I own a boat."},
+        SdkObject(role="assistant", content=None, tool_calls=[call], function_call=None),
+        {"role": "assistant", "content": [SdkObject(type="text", text="A big one.")]},
+        SdkObject(role="assistant", content=None, refusal="I cannot say more."),
+    ]
+    assert turns(memory, memory.write(messages=chat, user_id="ada").id) == [
+        ("user", "I own a boat."),
+        ("assistant", "[called look: {}]"),
+        ("assistant", "A big one."),
+        ("assistant", "I cannot say more."),
+    ]
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_chat_whose_first_message_came_alone_has_it_once(memory: Memory, role: str) -> None:
+    chat = [{"role": role, "content": "The boat is called Otter."}, *DOG[1:]]
+    alone = memory.write(messages=chat[:1], user_id="ada")
+    for size in range(2, len(chat) + 1):
+        grown = memory.write(messages=chat[:size], user_id="ada")
+    assert [one.id for one in memory.list(user_id="ada").memories] == [grown.id]
+    hits = memory.recall("What is the boat called?", user_id="ada").hits
+    assert [hit.node.content for hit in hits].count("The boat is called Otter.") == 1
+    first = memory.db.children(grown.id)[0]
+    assert memory.read(alone.id).superseded_by == (first.id,)
+
+
+def test_a_pinned_first_message_stays_beside_its_chat(memory: Memory) -> None:
+    alone = memory.write(messages=DOG[:1], user_id="ada", pin=True)
+    memory.write(messages=DOG, user_id="ada")
+    assert not memory.read(alone.id).retired

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import tokenizers
 
 from worlddb import InvalidInputError, Memory
-from worlddb.model.token_estimate import tokens_at_most
+from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
+from worlddb.model.visible_text import tokens_at_most
 
 
 @pytest.fixture
@@ -72,3 +74,34 @@ def test_a_bound_caller_gets_its_own_alone(filled: Memory) -> None:
     filled.write("Bob's secret.", user_id="bob", pin=True)
     found = filled.bound(user_id="default").context("secret")
     assert "Bob" not in found
+
+
+SCRIPTS = (
+    *("我喜欢喝绿茶，每天早上。", "会議は金曜日です", "Мой брат живёт в Петербурге."),
+    *("أحب القهوة في الصباح", "שלום עולם", "नमस्ते मेरा नाम आदा है", "አማርኛ"),
+    *("🎉🎂 Party 🥳🥳🥳 am Samstag", "ℵ₀ ∑∫ 𝔘𝔫𝔦𝔠𝔬𝔡𝔢"),
+    *("The key is " + "qZxvRtKpLw" * 12, "Der " + "Donaudampfschifffahrtsgesellschaft" * 2),
+)
+
+
+def test_no_script_and_no_key_takes_a_real_tokenizer_above_the_budget(memory: Memory) -> None:
+    folder = model_folder()
+    assert folder is not None
+    # The vocabulary of Llama 2 is small: it spells what it does not know byte by byte.
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
+    for text in SCRIPTS:
+        memory.write(text)
+    for budget in (60, 120, 250, 500):
+        for query in (*SCRIPTS, None):
+            text = memory.context(query, max_tokens=budget).text
+            assert len(tokenizer.encode(text, add_special_tokens=False).ids) <= budget, query
+
+
+def test_a_recall_counts_signs_outside_ascii_by_their_bytes(memory: Memory) -> None:
+    for number in range(8):
+        memory.write(f"我喜欢喝绿茶，每天早上。{number}")
+    hits = memory.recall("绿茶", max_tokens=60).hits
+    assert (
+        len(hits) == 2
+    )  # By a quarter of the characters, all would do; a tokenizer needs 22 each.
+    assert sum(hit.tokens for hit in hits) <= 60

@@ -79,7 +79,7 @@ def test_a_trusted_voice_takes_over_what_it_confirms(memory: Memory) -> None:
 def test_a_less_trusted_caller_changes_nothing_of_the_users(memory: Memory, deed: Any) -> None:
     own = memory.write("I live in Berlin.")
     web = memory.signed(origin="web")
-    with pytest.raises(RejectedError, match="more trusted"):
+    with pytest.raises(RejectedError, match="trusted"):
         deed(web, own.id)
     assert hits(memory) == ["I live in Berlin."]
     heard = web.write("The weather is fine.")

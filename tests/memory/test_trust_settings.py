@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +14,7 @@ from worlddb.errors import ConflictError, InvalidInputError, RejectedError
 
 KEY = "sk-ant-api03-" + "Ab1" * 12
 CARD = "4111 1111 1111 1111"
+WORD = "Sunshine2024!"
 
 
 def test_a_scope_says_whom_it_trusts(memory: Memory) -> None:
@@ -61,6 +65,22 @@ def test_what_is_in_quarantine_is_not_recalled(memory: Memory) -> None:
     other = memory.write("I live in Rome.", origin="web")
     assert memory.decide_quarantined(other.id, "reject").metadata["quarantine"] == "rejected"
     assert not memory.quarantine().memories
+    assert memory.db.check() == []
+
+
+def test_a_rejection_is_taken_back(memory: Memory) -> None:
+    memory.set_trust({"web": "quarantine"})
+    done = memory.write("I live in Rome.", origin="web")
+    with pytest.raises(ConflictError, match="was not rejected"):
+        memory.decide_quarantined(done.id, "wait")
+    memory.decide_quarantined(done.id, "reject")
+    with pytest.raises(ConflictError, match="does not wait"):
+        memory.decide_quarantined(done.id, "release")
+    memory.decide_quarantined(done.id, "wait")
+    assert [one.id for one in memory.quarantine()] == [done.id]
+    assert not memory.recall("Where do I live?")
+    memory.decide_quarantined(done.id, "release")
+    assert [hit.node.content for hit in memory.recall("Where do I live?")] == ["I live in Rome."]
     assert memory.db.check() == []
 
 
@@ -117,3 +137,66 @@ def test_what_only_looks_like_a_secret(memory: Memory) -> None:
         "My favourite password manager is a paper notebook.",
     ):
         assert memory.write(text).secrets == ()
+
+
+WAYS: dict[str, Any] = {
+    "metadata": lambda one: one.write("The shop is in Oslo.", metadata={"how": {"key": [KEY]}}),
+    "a key of metadata": lambda one: one.write("The shop is big.", metadata={"password": WORD}),
+    "tags": lambda one: one.write("The shop is old.", tags=["shop", KEY]),
+    "names": lambda one: one.write("The shop is far.", names=["Blue Shop", KEY]),
+    "aliases": lambda one: one.write("It is near.", names=["Red Shop"], aliases=["The Red", KEY]),
+    "source": lambda one: one.write("The shop is shut.", source=f"https://ann:{WORD}@shop.org/a"),
+    "a document": lambda one: one.write(document={"text": f"# A\n\nUse {KEY}.", "name": "a.md"}),
+    "marks of a document": lambda one: one.write(
+        document={"text": "# B\n\nA shop.", "name": "b.md"}, metadata={"note": f"use {KEY}"}
+    ),
+    "an amendment": lambda one: one.amend(
+        one.write("The shop is red.").id, "The shop is blue.", metadata={"token": WORD}
+    ),
+    "a file": lambda one: one.write_file("/a.md", f"Tea is green.\nUse {KEY}."),
+    "an edit": lambda one: (
+        one.write_file("/b.md", "Tea is hot."),
+        one.edit_file("/b.md", "hot", f"hot, {KEY}"),
+    ),
+    "an edge": lambda one: one.link(
+        "implies",
+        one.write("Rain falls.").id,
+        one.write("Roads are wet.").id,
+        metadata={"why": KEY},
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", ["mask", "leave_out"])
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_in_carries_a_secret(tmp_path: Path, way: str, rule: str) -> None:
+    with Memory(tmp_path / "memory.db", embedder="none", recluster="off") as memory:
+        memory.set_trust(secrets=rule)
+        WAYS[way](memory)
+        told = json.dumps(memory.export(user_id="default").to_dict(), default=str)
+        assert "Oslo" in told or way != "metadata"
+    held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert not any(one in told or one.encode() in held for one in (KEY, WORD))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_in_is_refused_with_a_secret(memory: Memory, way: str) -> None:
+    memory.set_trust(secrets="refuse")
+    with pytest.raises(RejectedError, match="has a secret") as refused:
+        WAYS[way](memory)
+    assert KEY not in str(refused.value)
+    assert WORD not in str(refused.value)
+
+
+def test_secrets_beside_a_text_are_told(memory: Memory) -> None:
+    assert memory.write("The shop is in Oslo.", metadata={"password": WORD}).secrets == (
+        "password",
+    )
+    assert memory.write("The shop is old.", metadata={"count": 3, "of": ["a", None]}).secrets == ()
+
+
+def test_a_tool_in_quarantine_writes_no_file(memory: Memory) -> None:
+    memory.set_trust({"tool": "quarantine"})
+    with pytest.raises(RejectedError, match="quarantine"):
+        memory.signed(origin="tool").write_file("/news.md", "The bank has moved.")
+    assert len(memory.recall("Where is the bank?")) == 0

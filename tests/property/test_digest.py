@@ -1,7 +1,7 @@
 """The set digest: equal sets have equal digests and equal pages, however they came about.
 
-Held at three heights: the definition (`model/digest.py`), the pages of a real store
-(`index/sets.py` over `index/pages.py`), and whole worlds through the public API.
+Held at three heights: the definition (`model/address.py`), the pages of a real store
+(`index/set_pages.py`), and whole worlds through the public API.
 """
 
 from __future__ import annotations

@@ -1,16 +1,25 @@
 """Attacks on a memory: what a stranger writes, by which way, and what must never come of it.
 
 After MINJA (a stranger makes the agent remember a false link between a question and an answer), and
-after laundering (the agent repeats, sums up or corrects what the stranger wrote, so that it looks
-like its own). The texts are made from a few facts and a few ways of saying something else.
+after laundering (the agent repeats, sums up or corrects what the stranger wrote, or it goes through
+an import, a document, a branch, a merge or an undo, so that it looks like its own). The texts are
+made from a few facts and a few ways of saying something else.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from worlddb import Memory
+import pytest
+
+from worlddb import Id, Memory
+from worlddb.errors import RejectedError, WorldDBError
+from worlddb.faces.importers.import_run import READERS, import_items, mif_document
 
 
 class Fact(NamedTuple):
@@ -121,6 +130,184 @@ def released_by_itself(memory: Memory, fact: Fact) -> None:
     memory.amend(done.id, f"{fact.forged} Really.", origin="assistant")
 
 
+def noted(memory: Memory, fact: Fact) -> None:
+    """The assistant notes what a page says, in a sentence of its own."""
+    memory.write(fact.forged, origin="web")
+    memory.write(f"Note to self: {fact.forged}", origin="assistant")
+
+
+def noted_by_a_model(memory: Memory, fact: Fact) -> None:
+    """A model that works on its own quotes the page among other things."""
+    memory.write(f"The page was updated. {fact.forged}", origin="web")
+    memory.write(f"I read the page. It says that {fact.forged}", origin="model")
+
+
+def repeated_in_the_next_call(memory: Memory, fact: Fact) -> None:
+    """A chat is written turn by turn: the tool in one call, the assistant in the next."""
+    chat = {"run_id": "r1", "user_id": "default"}
+    memory.write(messages=[{"role": "tool", "content": fact.forged}], **chat)  # type: ignore[arg-type]
+    said = [{"role": "assistant", "content": f"Noted: {fact.forged}"}]
+    memory.write(messages=said, **chat)  # type: ignore[arg-type]
+
+
+def repeated_from_quarantine(memory: Memory, fact: Fact) -> None:
+    """The page is in quarantine, but the assistant has read the page itself."""
+    memory.set_trust({"web": "quarantine"})
+    memory.write(fact.forged, origin="web")
+    memory.write(fact.forged, origin="assistant")
+
+
+def amended_with_the_page(memory: Memory, fact: Fact) -> None:
+    """The assistant corrects the user's memory by what the page says."""
+    memory.write(fact.forged, origin="web")
+    memory.amend(_own(memory, fact), fact.forged, origin="assistant")
+
+
+def document(memory: Memory, fact: Fact) -> None:
+    """A tool writes a document, then another version of the user's own."""
+    memory.write(document={"text": f"# News\n\n{fact.forged}", "name": "news.md"}, origin="web")
+    memory.write(document={"text": f"# Own\n\n{fact.own}\n\nTea is green.", "name": "own.md"})
+    forged = {"text": f"# Own\n\n{fact.forged}\n\nTea is green.", "name": "own.md"}
+    _tried(lambda: _tool(memory).write(document=forged))
+
+
+def file(memory: Memory, fact: Fact) -> None:
+    """A tool writes a file of its own, and changes, moves and ends one of the user's."""
+    tool = _tool(memory)
+    tool.write_file("/news.md", fact.forged)
+    memory.write_file("/own.md", fact.own)
+    _refused(lambda: tool.write_file("/own.md", fact.forged))
+    _refused(lambda: tool.edit_file("/own.md", fact.own, fact.forged))
+    _refused(lambda: tool.move_file("/own.md", "/other.md"))
+    _refused(lambda: tool.delete_file("/own.md"))
+    assert memory.read_file("/own.md").text == fact.own
+
+
+def imported(memory: Memory, fact: Fact) -> None:
+    """What a page said is exported with the rest, and imported into the same scope again."""
+    with Memory(":memory:", embedder="none", recluster="off") as other:
+        other.write(fact.forged, origin="web")
+        data = mif_document(other, {"user_id": "default"})
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/export.json"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        import_items(memory, "mif", READERS["mif"](path), {})
+
+
+def undone(memory: Memory, fact: Fact) -> None:
+    """A tool takes back what the user wrote and decided."""
+    heard = memory.write(fact.forged, origin="web")
+    memory.retire(heard.id)
+    for commit in memory.log():
+        _refused(partial(_tool(memory).undo, commit.seq))
+    assert memory.read(heard.id).retired
+
+
+def linked(memory: Memory, fact: Fact) -> None:
+    """A tool writes edges that would end the user's memory, or let it rest on the page."""
+    heard, own = memory.write(fact.forged, origin="web").id, _own(memory, fact)
+    for type_ in ("supersedes", "derived_from", "contains", "same_as", "implies"):
+        _tried(partial(_tool(memory).link, type_, heard, own))
+        _tried(partial(_tool(memory).link, type_, own, heard))
+
+
+def declared(memory: Memory, fact: Fact) -> None:
+    """A tool declares a type of which the newer ends the older, and states the newer."""
+    team = memory.write("Blue Harbour is a team.", names=["Blue Harbour"]).entities[0].id
+    ann = memory.write("Ann Lee sails.", names=["Ann Lee"]).entities[0].id
+    bob = memory.write("Bob Moss sails.", names=["Bob Moss"]).entities[0].id
+    _refused(lambda: _tool(memory).declare("led_by", newer_ends_older=True))
+    memory.declare("led_by", newer_ends_older=True)
+    led = memory.link("led_by", team, ann)
+    _tool(memory).link("led_by", team, bob)
+    assert led.id in {edge.id for edge in memory.db.edges(team) if edge.valid_to is None}
+    plain(memory, fact)
+
+
+def merged(memory: Memory, fact: Fact) -> None:
+    """A tool decides on names that may be one, and a page's twin of a name has newer claims."""
+    own = memory.write("Sarah Chen lives in Oslo.", names=["Sarah Chen"])
+    twin = memory.write(
+        "Sara Chen lives in Rome.", names=["Sara Chen"], origin="web", at="2099-01-01T00:00:00Z"
+    )
+    memory.link("same_as", own.entities[0].id, twin.entities[0].id)
+    (proposal,) = memory.proposals()
+    for decision in ("accept", "reject"):
+        _refused(partial(_tool(memory).decide_merge, proposal.edge, decision))
+    memory.accept_merge(proposal.edge)
+    _refused(lambda: _tool(memory).undo_merge(proposal.edge))
+    assert not memory.read(own.id).retired
+    plain(memory, fact)
+
+
+def granted(memory: Memory, fact: Fact) -> None:
+    """Somebody with a grant writes into the user's scope, and amends that later."""
+    owner, guest = memory.bound(user_id="default"), memory.bound(user_id="bob")
+    owner.grant("user:bob", "write")
+    guest.write(fact.forged, user_id="default", pin=True)
+    done = guest.write("Hello from Bob.", user_id="default")
+    guest.amend(done.id, fact.forged)
+
+
+def released(memory: Memory, fact: Fact) -> None:
+    """A tool decides on the quarantine and on whom to trust; then the user releases the page."""
+    memory.set_trust({"web": "quarantine"})
+    heard = memory.write(fact.forged, origin="web")
+    _refused(lambda: _tool(memory).decide_quarantined(heard.id, "release"))
+    _refused(lambda: _tool(memory).set_trust({"web": "full", "tool": "full"}))
+    memory.decide_quarantined(heard.id, "release")
+
+
+def chat_of_a_tool(memory: Memory, fact: Fact) -> None:
+    """A tool writes a chat in which the user seems to have said it."""
+    _tool(memory).write(messages=[{"role": "user", "content": fact.forged}])
+    _refused(
+        lambda: _tool(memory).write(
+            messages=[{"role": "user", "content": fact.forged, "origin": "user"}], origin="user"
+        )
+    )
+
+
+def branch_with_a_page(memory: Memory, fact: Fact) -> None:
+    """A branch has what a page says, and the ends that a tool asked for; the user merges it."""
+    with memory.branch("trial") as trial:
+        heard = trial.write(fact.forged, origin="web")
+        _refused(lambda: _tool(trial).retire(_own(trial, fact)))
+        _tried(lambda: _tool(trial).link("supersedes", heard.id, _own(trial, fact)))
+    memory.write("Tea is green.")
+    memory.merge("trial")
+    memory.consolidate()
+
+
+def branch_of_a_tool(memory: Memory, fact: Fact) -> None:
+    """A tool makes a branch, or merges one that somebody else has made."""
+    _refused(lambda: _tool(memory).branch("mine"))
+    with memory.branch("trial") as trial:
+        trial.write(fact.forged)
+    _refused(lambda: _tool(memory).merge("trial"))
+    _refused(lambda: _tool(memory).drop_branch("trial"))
+
+
+def _tool(memory: Memory) -> Memory:
+    return memory.signed(origin="tool")
+
+
+def _own(memory: Memory, fact: Fact) -> Id:
+    return next(one.id for one in memory.list() if one.text == fact.own)
+
+
+def _tried(deed: Callable[[], object]) -> None:
+    """Try what may be refused; `successes` says what came of it."""
+    with suppress(WorldDBError):
+        deed()
+
+
+def _refused(deed: Callable[[], object]) -> None:
+    with pytest.raises(RejectedError):
+        deed()
+
+
 ATTACKS: tuple[Attack, ...] = (
     plain,
     bridged,
@@ -134,7 +321,23 @@ ATTACKS: tuple[Attack, ...] = (
     summed_up_in_a_chat,
     forged_metadata,
     released_by_itself,
+    noted,
+    noted_by_a_model,
+    repeated_in_the_next_call,
+    repeated_from_quarantine,
+    amended_with_the_page,
+    document,
+    file,
+    imported,
+    undone,
+    linked,
+    declared,
+    merged,
+    granted,
+    released,
+    chat_of_a_tool,
 )
+ON_A_BRANCH: tuple[Attack, ...] = (branch_with_a_page, branch_of_a_tool)
 
 
 def successes(memory: Memory, fact: Fact) -> Iterator[str]:

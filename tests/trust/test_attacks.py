@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from worlddb import Memory
 
-from .attacks import ATTACKS, FACTS, Attack, Fact, successes
+from .attacks import ATTACKS, FACTS, ON_A_BRANCH, Attack, Fact, successes
 
 
 def named(one: object) -> str:
@@ -17,6 +19,15 @@ def named(one: object) -> str:
 @pytest.mark.parametrize("attack", ATTACKS, ids=named)
 def test_no_attack_succeeds(attack: Attack, fact: Fact) -> None:
     with Memory(":memory:", embedder="none", recluster="off") as memory:
+        memory.write(fact.own)
+        attack(memory, fact)
+        assert list(successes(memory, fact)) == []
+
+
+@pytest.mark.parametrize("fact", FACTS[:2], ids=named)
+@pytest.mark.parametrize("attack", ON_A_BRANCH, ids=named)
+def test_no_branch_carries_an_attack(attack: Attack, fact: Fact, tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder="none", recluster="off") as memory:
         memory.write(fact.own)
         attack(memory, fact)
         assert list(successes(memory, fact)) == []
@@ -52,3 +63,27 @@ def test_harmless_pages_are_found_and_marked() -> None:
         first = memory.recall("When does the ferry to Bergen leave?")[0]
         assert (first.node.origin, first.conflicts) == ("web", ())
         assert 'web says, unconfirmed: "The ferry' in memory.context("When does the ferry leave?")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The code of the gate is 4711.",  # The user's own words, beside another number of a page.
+        "The code of the gate is 9000.",  # A number that nobody has said.
+        "Ann Lee likes coffee.",
+        "The user asked about the gate.",
+    ],
+)
+def test_an_assistant_that_does_not_repeat_a_page_keeps_its_trust(said: str) -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        memory.write("The code of the gate is 4711.")
+        memory.write("The code of the gate is 6666. Many people like coffee at Ann.", origin="web")
+        done = memory.write(said, origin="assistant")
+        assert memory.read(done.id).trust == "full"
+
+
+def test_what_others_wrote_elsewhere_is_no_echo() -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        memory.write("I live in Paris.", origin="web", user_id="bob")
+        done = memory.write("Note: I live in Paris.", origin="assistant", user_id="ada")
+        assert memory.read(done.id, user_id="ada").trust == "full"

@@ -17,7 +17,7 @@ from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
 
 from worlddb.errors import ConflictError, NotFoundError, WorldDBError
-from worlddb.files.file_values import FileEntry
+from worlddb.files.file_tree import FileEntry
 from worlddb.files.versioned_files import FileChanges, Files
 from worlddb.memory.memory import Memory
 

@@ -18,9 +18,8 @@ from typing import Any
 from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from worlddb.adapters.item_log import Given, folder_name, held_store
-from worlddb.adapters.kept_vectors import packed, ranked, unpacked
-from worlddb.files.file_values import FileText
+from worlddb.adapters.item_log import Given, folder_name, held_store, packed, ranked, unpacked
+from worlddb.files.file_tree import FileText
 from worlddb.files.versioned_files import FileChanges
 
 ACTOR = "crewai"

@@ -31,7 +31,7 @@ from deepagents.backends.utils import (
 )
 
 from worlddb.errors import WorldDBError
-from worlddb.files.file_values import FileText
+from worlddb.files.file_tree import FileText
 from worlddb.memory.memory import Memory
 
 ENCODING = "encoding"

@@ -21,9 +21,8 @@ from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from worlddb.adapters.item_log import Given, folder_name, held_store
-from worlddb.adapters.kept_vectors import packed, ranked, unpacked
-from worlddb.files.file_values import FileText
+from worlddb.adapters.item_log import Given, folder_name, held_store, packed, ranked, unpacked
+from worlddb.files.file_tree import FileText
 from worlddb.model.address import Id
 
 ACTOR = "haystack"

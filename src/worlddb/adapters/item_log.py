@@ -10,10 +10,13 @@ not look: a transcript is kept as it is, and is no memory.
 
 from __future__ import annotations
 
+import base64
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
+
+import numpy as np
 
 from worlddb.files.versioned_files import FileChanges, Files
 from worlddb.memory.memory import Memory
@@ -21,6 +24,55 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Limits
 from worlddb.model.records import Node, NodeDraft
 from worlddb.world_db import WorldDB
+
+# Kept vectors: a framework's own embeddings beside a text, and ranking by them.
+#
+# A framework that brings its embeddings has them kept in the metadata of the text, so a text is
+# embedded once. All texts are compared with the question: exact, and fast for some ten thousand.
+
+BYTES_MAX = 40_000  # The metadata of a node hold 65,536 bytes; longer vectors are made anew.
+Vectors = Sequence[Sequence[float]]
+
+
+EXACT = "f8:"
+"""What the text of a vector begins with that is kept to the last digit."""
+
+
+def packed(vectors: Vectors, *, exact: bool = False) -> list[str]:
+    """Return vectors as texts for metadata; none if they are too long to be kept."""
+    kind, mark = (np.float64, EXACT) if exact else (np.float32, "")
+    arrays = (np.asarray(one, dtype=kind).tobytes() for one in vectors)
+    made = [mark + base64.b64encode(data).decode() for data in arrays]
+    return made if sum(map(len, made)) <= BYTES_MAX else []
+
+
+def unpacked(texts: Sequence[str]) -> Vectors:
+    """Return the vectors that `packed` kept."""
+    found = []
+    for text in texts:
+        kind = np.float64 if text.startswith(EXACT) else np.float32
+        data = base64.b64decode(text.removeprefix(EXACT))
+        found.append(np.frombuffer(data, dtype=kind).tolist())
+    return found
+
+
+def ranked(asked: Sequence[float], held: Mapping[bytes, Vectors]) -> list[tuple[bytes, float]]:
+    """Return keys by the cosine of their nearest vector, best first; without vectors, none."""
+    scored = [
+        (key, max(_cosine(asked, one) for one in vectors))
+        for key, vectors in held.items()
+        if len(vectors)
+    ]
+    return sorted(scored, key=lambda pair: (-pair[1], pair[0]))
+
+
+def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    one, other = np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    size = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / size if size else 0.0
+
+
+# Item log.
 
 ITEM = "Item"
 NAME_CHARS_MAX = 200  # Below the limit of a file name, with room for what encoding adds.

@@ -20,9 +20,16 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
-from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store
-from worlddb.adapters.kept_vectors import packed, ranked, unpacked
-from worlddb.files.file_values import FileText
+from worlddb.adapters.item_log import (
+    Given,
+    ItemLog,
+    folder_name,
+    held_store,
+    packed,
+    ranked,
+    unpacked,
+)
+from worlddb.files.file_tree import FileText
 from worlddb.model.address import Id
 
 ACTOR = "langchain"

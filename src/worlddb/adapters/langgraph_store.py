@@ -35,9 +35,16 @@ from langgraph.store.base import (
     validate_op_namespace,
 )
 
-from worlddb.adapters.item_log import Given, folder_name, held_store
-from worlddb.adapters.kept_vectors import Vectors, packed, ranked, unpacked
-from worlddb.files.file_values import FileText
+from worlddb.adapters.item_log import (
+    Given,
+    Vectors,
+    folder_name,
+    held_store,
+    packed,
+    ranked,
+    unpacked,
+)
+from worlddb.files.file_tree import FileText
 from worlddb.files.versioned_files import FileChanges
 from worlddb.model.address import Id
 

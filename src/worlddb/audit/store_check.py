@@ -19,8 +19,8 @@ from itertools import pairwise
 
 from blake3 import blake3
 
+from worlddb.audit.derived_check import check_lookups
 from worlddb.audit.history import BEFORE_FIRST, erasures
-from worlddb.audit.lookup_check import check_lookups
 from worlddb.audit.projection_check import check_projections, check_sets
 from worlddb.audit.store_image import StoreImage, label_of
 from worlddb.errors import CorruptionError, WorldDBError
@@ -115,7 +115,7 @@ def _check_texts(reader: Reader, image: StoreImage) -> None:
 
 def _check_vectors(reader: Reader, image: StoreImage) -> None:
     # Imported here because numpy is slow to import.
-    from worlddb.audit.vector_check import check_vectors
+    from worlddb.audit.derived_check import check_vectors
 
     check_vectors(reader, image)
 

@@ -55,7 +55,7 @@ from worlddb.claims.claim import (
 )
 from worlddb.index.name_index import STATED, frame_numbers, speaker_name
 from worlddb.language.statement import Statement, is_rival, statement_of
-from worlddb.model.address import Id
+from worlddb.model.address import Id, trusted_id
 from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Node
@@ -536,7 +536,7 @@ def rivals(
     for body in bodies:
         said = statement_of(body.content) if body.row in kept else None
         if said is not None:
-            stated = _FramedText(Id(body.id), said, (body.valid_from, 0), frozenset())
+            stated = _FramedText(trusted_id(body.id), said, (body.valid_from, 0), frozenset())
             there[body.row] = [stated]
     by_key = {
         key: [one for row in found for one in there.get(row, ())] for key, found in rows_of.items()

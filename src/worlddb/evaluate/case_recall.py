@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from worlddb import Draft, Id, Message, NodeDraft
 from worlddb.errors import ProviderError
 from worlddb.evaluate.benchmark_cases import Case, CaseSession, GoldQuestion
-from worlddb.evaluate.reply_cache import UnansweredError
+from worlddb.evaluate.run_folder import UnansweredError
 
 if TYPE_CHECKING:
     from worlddb import Hit, LlmExtractor, Recall, RecallSettings, WorldDB

@@ -22,8 +22,14 @@ from typing import IO, Any
 
 from worlddb.errors import FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
-from worlddb.evaluate.conversation_sets import dmr_cases, locomo_cases, longmemeval_cases
-from worlddb.evaluate.further_sets import beam_cases, memdaily_cases, timeqa_cases
+from worlddb.evaluate.conversation_sets import (
+    beam_cases,
+    dmr_cases,
+    locomo_cases,
+    longmemeval_cases,
+    memdaily_cases,
+    timeqa_cases,
+)
 from worlddb.evaluate.linked_sets import facts_cases, multihop_cases
 
 CHUNK_BYTES = 1 << 20  # read at once; larger chunks are no faster

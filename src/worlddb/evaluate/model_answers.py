@@ -33,7 +33,7 @@ from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.evaluate.answer_scores import score
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
 from worlddb.evaluate.case_recall import SAID, Place, StoredCase, why
-from worlddb.evaluate.reply_cache import Calls, KeptChat
+from worlddb.evaluate.run_folder import Calls, KeptChat
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall, WorldDB

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Any
 
 from worlddb.evaluate.case_recall import RANK_DEFINITIONS, SESSIONS_AT
-from worlddb.evaluate.confidence_figures import CONFIDENCE_DEFINITIONS
 from worlddb.evaluate.data_sets import DATA_SETS
 from worlddb.evaluate.figure_summary import (
     ABSTENTION,
     ALL,
     ANSWER_DEFINITIONS,
     AVERAGED,
+    CONFIDENCE_DEFINITIONS,
     Group,
     Mean,
     Summary,

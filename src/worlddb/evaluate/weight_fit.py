@@ -306,9 +306,3 @@ def fit(sets: Sets) -> dict[str, float]:
     present = {name: float(getattr(Weights(), name)) for name in FITTED}
     found = [refined(sets, start) for start in (fitted(sets), present)]
     return max(found, key=lambda weights: mean_figure(sets, weights))
-
-
-def weights_with(found: Mapping[str, float]) -> Weights:
-    """Return the default weights with the fitted ones."""
-    values: dict[str, Any] = dict(found)
-    return replace(Weights(), **values)

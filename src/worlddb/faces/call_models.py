@@ -6,6 +6,7 @@ gives. Both are the source of the JSON schemas that REST and MCP publish.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -39,17 +40,19 @@ from worlddb.faces.calls import (
     zoned,
 )
 from worlddb.ingest.document_text import CHARS_MAX as DOCUMENT_CHARS_MAX
-from worlddb.model.address import Id
+from worlddb.model.address import Id, parse_prefix
 from worlddb.model.inputs import to_micros
+from worlddb.model.records import groups_of
 
-EMPTY_IS_NONE = ("text", "time", "choice", "texts", "object", "document")
+EMPTY_IS_NONE = ("text", "content", "time", "choice", "texts", "object", "document")
 """Types of arguments that a model may give as "" and mean nothing by it; a scope is none of them:
 whose memory it is must be said or left out."""
 SAYS_SOMETHING: Any = {"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
 """For the schema of a text: at least one character that is no space, and no NUL."""
+NUMBER_MAX = (1 << 63) - 1  # No store counts further.
 STRANGERS_MAX = 5  # Unknown arguments that are named; more would not help whoever corrects them.
-ID_OR_START: Any = {"pattern": "^[0-9a-fA-F]{4,64}$"}
-"""For the schema of an id that is asked for: the whole id, or how it begins."""
+ID_OR_START = re.compile(r"^[0-9a-fA-F]{4,64}\Z")
+"""An id that is asked for: the whole id, or how it begins."""
 
 HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
@@ -68,6 +71,64 @@ def check_time(given: str) -> str:
     return given
 
 
+def check_letters(given: str) -> str:
+    """Return a text that may be empty.
+
+    Raises:
+        ValueError: it has a NUL.
+    """
+    if "\0" in given:
+        raise ValueError("has a NUL character; remove it")
+    return given
+
+
+def check_speech(given: Any) -> Any:
+    """Return a text, or several, each of which says something.
+
+    Raises:
+        ValueError: there is nothing in one but white space, or it has a NUL.
+    """
+    for text in given if isinstance(given, list) else (given,):
+        if isinstance(text, str) and not check_letters(text).strip():
+            raise ValueError("is empty: there is no text in it; give a word, or leave it out")
+    return given
+
+
+def check_scope(given: str | list[str]) -> str | list[str]:
+    """Return the value of a scope, or several.
+
+    Raises:
+        ValueError: one is empty, or has white space around it or a control character in it.
+    """
+    try:
+        groups_of({"user_id": given})
+    except InvalidInputError as error:
+        raise ValueError(str(error).removeprefix("user_id: ")) from None
+    return given
+
+
+def check_id_start(given: str) -> str:
+    """Return an id, or the start of one.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        parse_prefix(given)
+    except InvalidInputError as error:
+        raise ValueError(str(error)) from None
+    if not ID_OR_START.match(given):
+        raise ValueError("an id has no white space around it")
+    return given
+
+
+SPEAKS, LETTERS = AfterValidator(check_speech), AfterValidator(check_letters)
+Word = Annotated[str, Field(json_schema_extra=SAYS_SOMETHING)]
+IdOrStart = Annotated[
+    str,
+    AfterValidator(check_id_start),
+    Field(json_schema_extra={"pattern": ID_OR_START.pattern.replace("\\Z", "$")}),
+]
 Time = Annotated[
     str,
     Field(max_length=TIME_CHARS_MAX, json_schema_extra={"format": "date-time"}),
@@ -134,7 +195,6 @@ class SentDocument(BaseModel):
 
 
 def _text_or_messages(given: Any) -> Any:
-    # One sentence; a union of types would give one complaint for each of them.
     if given is not None and not isinstance(given, str | list):
         raise PydanticCustomError("text_or_messages", "give a text or a list of messages")
     return given
@@ -173,8 +233,11 @@ def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
     default = parameter.default
     if for_model and parameter.tool_default is not None:
         default = parameter.tool_default
+    # A program leaves out what it does not mean; a model may also say null.
     optional = hint | None if default is None else hint
-    if for_model and parameter.type in EMPTY_IS_NONE:
+    if not for_model:
+        optional = Annotated[hint, BeforeValidator(_not_null)]
+    elif parameter.type in EMPTY_IS_NONE:
         optional = Annotated[optional, BeforeValidator(_none_if_empty)]
     return optional, Field(default, description=help)
 
@@ -184,6 +247,12 @@ def _none_if_empty(given: Any) -> Any:
     return None if given in ("", {}, []) else given
 
 
+def _not_null(given: Any) -> Any:
+    if given is None:
+        raise PydanticCustomError("null", "null says nothing; leave it out")
+    return given
+
+
 def _chat(most: int | None) -> Any:
     limits = Field(max_length=most, fail_fast=True, json_schema_extra={"minItems": 1})
     return Annotated[list[ChatMessage], limits]
@@ -191,22 +260,31 @@ def _chat(most: int | None) -> Any:
 
 def _hint(one: Parameter, for_model: bool) -> Any:
     """Return the type of a parameter, with its limits."""
-    # Memory itself refuses what is empty or has a NUL: its message says more. The schema tells it.
-    told = {} if for_model or one.type == "id" else SAYS_SOMETHING
-    text = Annotated[str, Field(max_length=one.most, json_schema_extra=told)]
+    # To a model, Memory itself says what is wrong with a text or a scope: its message says more.
+    size = Field(max_length=one.most, json_schema_extra={} if for_model else SAYS_SOMETHING)
+    words = Annotated[str, size]
+    text = words if for_model else Annotated[words, SPEAKS]
+    largest = None if for_model else NUMBER_MAX
     match one.type:
         case "input":
             if for_model:
                 return text
-            return Annotated[text | _chat(MESSAGES_MAX), BeforeValidator(_text_or_messages)]
+            # One sentence; a union of types would give one complaint for each of them.
+            either = words | _chat(MESSAGES_MAX)
+            return Annotated[either, BeforeValidator(_text_or_messages), SPEAKS]
         case "text":
             return text
+        case "content":
+            told: Any = {} if for_model else {"pattern": r"^[^\u0000]*$"}
+            least = None if for_model else one.least
+            size = Field(min_length=least, max_length=one.most, json_schema_extra=told)
+            return Annotated[str, size] if for_model else Annotated[str, size, LETTERS]
         case "id":
-            return str if for_model else Annotated[str, Field(json_schema_extra=ID_OR_START)]
+            return str if for_model else IdOrStart
         case "time":
             return Time
         case "whole":
-            limits = Field(ge=one.least, le=one.most)
+            limits = Field(ge=one.least, le=(largest if one.most is None else one.most))
             return Annotated[int, limits, BeforeValidator(_whole)]
         case "share":
             return Annotated[float, Field(ge=0, le=1)]
@@ -223,28 +301,26 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "confirm":
             return bool | str
         case "names":
-            word = Annotated[str, Field(json_schema_extra=SAYS_SOMETHING)]
-            return Annotated[list[word], Field(min_length=1, max_length=one.most, fail_fast=True)]
+            sizes = Field(min_length=1, max_length=one.most, fail_fast=True)
+            return Annotated[list[Word], sizes, SPEAKS]
         case "texts":
-            single = Annotated[str, Field(json_schema_extra=SAYS_SOMETHING)]
-            several = Annotated[list[single], Field(max_length=one.most, fail_fast=True)]
-            return str if for_model else single | several
+            several = Annotated[list[Word], Field(max_length=one.most, fail_fast=True)]
+            return str if for_model else Annotated[Word | several, SPEAKS]
         case "query":
             return Annotated[text | dict[str, Any], BeforeValidator(_line_or_object)]
         case "numbers":
-            number = Annotated[int, Field(ge=one.least), BeforeValidator(_whole)]
+            number = Annotated[int, Field(ge=one.least, le=largest), BeforeValidator(_whole)]
             if for_model:
                 return number
             return number | Annotated[list[number], Field(min_length=1, max_length=one.most)]
         case "scope":
-            # For a model, Memory itself refuses a bad value: its message says more.
             extra: Any = {"pattern": r"^[^\s\u0000-\u001f]([^\u0000-\u001f]*[^\s\u0000-\u001f])?$"}
             sizes = Field(min_length=1, max_length=SCOPE_CHARS_MAX, json_schema_extra=extra)
             value = Annotated[str, sizes]
             values = Annotated[
                 list[value], Field(min_length=1, max_length=one.most, fail_fast=True)
             ]
-            return str if for_model else value | values
+            return str if for_model else Annotated[value | values, AfterValidator(check_scope)]
 
 
 def result_class(call: Call) -> type:

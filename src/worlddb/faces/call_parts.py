@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 ParameterType = Literal[
     "input",  # a text; over REST and in Python also a list of messages
     "text",  # a text
+    "content",  # a text to the letter, such as a file: it may be empty
     "texts",  # a text or several; one text for a model
     "names",  # a list of texts
     "id",  # a memory's id in hex, or the start of it

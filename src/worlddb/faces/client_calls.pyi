@@ -8,8 +8,9 @@ from worlddb.audit.erasure_receipt import Receipt
 from worlddb.audit.undo import CommitNumbers, Undone
 from worlddb.consolidate.consolidation_run import ConsolidationReport
 from worlddb.faces.diagnosis import Diagnosis
-from worlddb.faces.token_values import CallerAccess, IssuedToken, RevokedToken, TokenList
-from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
+from worlddb.faces.server_calls import CallerAccess, IssuedToken, RevokedToken, TokenList
+from worlddb.faces.tenant_erasure import TenantErasure
+from worlddb.files.file_tree import FileChange, FileList, FileMatches, FilePaths, FileText
 from worlddb.ingest.branch_merge import Merged
 from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
@@ -18,7 +19,6 @@ from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.inbox_pages import FadingPage, PendingPage
 from worlddb.memory.memory import Memory
 from worlddb.memory.memory_marks import Ttl
-from worlddb.memory.read_page import ReadPage
 from worlddb.memory.recall_receipt import Verification
 from worlddb.memory.results import (
     CommitPage,
@@ -29,6 +29,7 @@ from worlddb.memory.results import (
     PromptContext,
     ProposalPage,
     Proven,
+    ReadPage,
     Remembered,
     Retired,
     ScopePage,
@@ -42,13 +43,13 @@ from worlddb.memory.scoped_graph import Decision, QueryInput
 from worlddb.memory.trust_settings import TrustSettings
 from worlddb.memory.world_interior import Interior
 from worlddb.model.drafts import Extractor
-from worlddb.model.history_proof import HistoryProof
 from worlddb.model.inputs import Instant
 from worlddb.model.origin import Origin
+from worlddb.model.proof import HistoryProof
 from worlddb.model.records import Branch, Branches, Diff, Edge, Identity, ScopeIds, ScopeKind
 from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan
-from worlddb.query.subgraph import Subgraph
 from worlddb.recall.hits import Recall
 from worlddb.recall.recaller import RecallSettings
 from worlddb.world_db import WorldDB
@@ -222,7 +223,10 @@ class Client:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -377,6 +381,9 @@ class Client:
     ) -> IssuedToken: ...
     def rotate_token(self, name: str) -> IssuedToken: ...
     def revoke_token(self, name: str) -> RevokedToken: ...
+    def erase_tenant(
+        self, tenant: str, *, confirm: str | None = None, receipt: bool = False
+    ) -> TenantErasure: ...
 
 class AsyncMemory:
     calls: Memory
@@ -563,7 +570,10 @@ class AsyncMemory:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     async def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     async def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -881,7 +891,10 @@ class AsyncClient:
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage: ...
     async def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered: ...
     async def fading(
         self, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
@@ -1036,3 +1049,6 @@ class AsyncClient:
     ) -> IssuedToken: ...
     async def rotate_token(self, name: str) -> IssuedToken: ...
     async def revoke_token(self, name: str) -> RevokedToken: ...
+    async def erase_tenant(
+        self, tenant: str, *, confirm: str | None = None, receipt: bool = False
+    ) -> TenantErasure: ...

@@ -25,15 +25,13 @@ from worlddb.faces.clients.client_catalog import (
 )
 from worlddb.faces.clients.client_file import servers_in
 from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
-from worlddb.faces.face_settings import chat_of, embedder_of
-from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
+from worlddb.faces.face_settings import SERVER_REMEDY, Settings, chat_of, embedder_of, is_installed
 from worlddb.faces.store_keys import store_key
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file
 from worlddb.model.records import Plain
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
-    from worlddb.faces.face_settings import Settings
     from worlddb.world_db import WorldDB
 
 CHECKED_BYTES_MAX = 64_000_000  # A check of this size takes some seconds.
@@ -154,7 +152,7 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _examine_open_store(db: WorldDB, path: str, *, checks: bool = True) -> Iterator[DoctorFinding]:
-    from worlddb.faces.cli.progress import amount
+    from worlddb.faces.cli.terminal import amount
 
     held = db.engine.store.size_bytes()
     size = os.path.getsize(path) if is_file(path) else held

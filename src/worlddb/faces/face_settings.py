@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import FormatError, InvalidInputError, NotFoundError, StorageError
@@ -39,6 +40,37 @@ if TYPE_CHECKING:
     from worlddb.model.drafts import Extractor
     from worlddb.models.chat_client import Chat
 
+
+# The extra `server`: the packages that `worlddb mcp` and `worlddb serve` need.
+
+SERVER_PACKAGES = ("mcp", "pydantic", "starlette", "uvicorn")
+
+
+SERVER_REMEDY = 'pip install "worlddb[server]"'
+
+
+def require_server_extra(command: str) -> None:
+    """Check that the packages of a server are installed, before any of them is imported.
+
+    Raises:
+        InvalidInputError: some are missing; the message says how to install them.
+    """
+    missing = [name for name in SERVER_PACKAGES if not is_installed(name)]
+    if missing:
+        raise InvalidInputError(
+            f"{command}: needs {', '.join(missing)} (not installed); run: {SERVER_REMEDY}"
+        )
+
+
+def is_installed(name: str = "mcp") -> bool:
+    """Return whether a package of the extra is installed."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+# Settings of the faces, and the store that they describe.
 
 FILE_VARIABLE = "WORLDDB_CONFIG"
 FILE_BYTES_MAX = 1 << 20  # A settings file is a page; a larger one is the wrong file.

@@ -28,6 +28,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import worlddb
 from worlddb import errors
 from worlddb.faces.calls import Call, Parameter
+from worlddb.ingest.chat_messages import plain
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message
 
@@ -238,6 +239,7 @@ def _message(given: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return an argument as JSON data."""
+    value = plain(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime):

@@ -6,8 +6,85 @@ Memory has none. REST, OpenAPI and the clients follow from the declaration; a mo
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
 from worlddb.faces.call_parts import ORIGIN, Call, Parameter
 from worlddb.faces.calls import SCOPES
+from worlddb.model.records import Plain
+
+# Token values: what a server tells of its callers and its tokens, without any token itself.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerAccess(Plain):
+    """What the caller of a server may do; `token` is the name of its token, if it has one.
+
+    `admin` opens every scope. `manages_tokens` says that the caller may list and change tokens.
+    """
+
+    version: str
+    token: str | None
+    role: str
+    read_only: bool
+    admin: bool
+    manages_tokens: bool
+    bounds: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenEntry(Plain):
+    """A token of a server, without its value. `state` is "valid" or "expired".
+
+    `last_used` is None if it was not used since the server keeps a record. `written_today` counts
+    against `memories_per_day`. Only a token with `in_file` can be rotated and revoked.
+    """
+
+    name: str
+    role: str
+    bounds: Mapping[str, tuple[str, ...]]
+    writes_into: tuple[str, ...]
+    origin: str | None
+    tenant: str | None
+    per_minute: int | None
+    memories_per_day: int | None
+    expires: datetime | None
+    state: str
+    last_used: datetime | None
+    written_today: int
+    in_file: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenList(Plain):
+    """The tokens of a server, in the order of their file."""
+
+    tokens: tuple[TokenEntry, ...]
+
+    def __iter__(self) -> Iterator[TokenEntry]:
+        return iter(self.tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuedToken(Plain):
+    """A token with its value, which is shown this once; the server keeps a hash."""
+
+    name: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokedToken(Plain):
+    """The name of a token that opens nothing any more."""
+
+    name: str
+
+
+# Server calls.
 
 ROLES = ("read", "write", "curate", "administer")
 """What a token may do, the least first."""
@@ -130,5 +207,37 @@ SERVER_CALLS: tuple[Call, ...] = (
         result="RevokedToken",
         effect="end",
         path="/v1/tokens/revoke",
+    ),
+    Call(
+        name="erase_tenant",
+        title="Erase a tenant",
+        summary="Destroy the key of a tenant and remove its store",
+        help="Destroy the key of a tenant, then remove its store with all files beside it; for "
+        "administrators of a server with a store for each tenant. Revoke its tokens first.",
+        parameters=(
+            Parameter(
+                name="tenant",
+                type="text",
+                required=True,
+                positional=True,
+                most=NAME_CHARS_MAX,
+                help="Whose store is erased, with all that is in it.",
+            ),
+            Parameter(
+                name="confirm",
+                type="text",
+                most=NAME_CHARS_MAX,
+                help="The name of the tenant again: nothing brings it back.",
+            ),
+            Parameter(
+                name="receipt",
+                type="flag",
+                default=False,
+                help="Sign what was erased, by the key of the store: keep its public key first.",
+            ),
+        ),
+        result="TenantErasure",
+        effect="end",
+        path="/v1/tenants/erase",
     ),
 )

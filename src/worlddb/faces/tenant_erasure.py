@@ -21,7 +21,7 @@ from worlddb.errors import InvalidInputError, RejectedError, StorageError
 from worlddb.faces.store_keys import tenant_key, tenant_key_file
 from worlddb.faces.user_paths import existing_store
 from worlddb.memory.memory import Memory
-from worlddb.memory.receipt_verification import TENANT_ERASURE
+from worlddb.memory.recall_receipt import TENANT_ERASURE
 from worlddb.model.records import Plain
 
 if TYPE_CHECKING:

@@ -13,15 +13,105 @@ the path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
-from worlddb.model.address import content_key
+from worlddb.model.address import Id, content_key
 from worlddb.model.inputs import encode_text
-from worlddb.model.records import Node
+from worlddb.model.records import Commit, Node, Plain
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow
+
+# File values: what the calls on files return.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileEntry(Plain):
+    """A file or a folder in a list; `version`, `bytes` and `modified` are those of a file."""
+
+    path: str
+    kind: Literal["file", "folder"]
+    version: Id | None
+    bytes: int
+    modified: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText(Plain):
+    """What a file says in one version.
+
+    `created` is when the file was made, `modified` when this version was written, `ended` when a
+    later version took its place. `created` of a version that was asked for is its own time.
+    """
+
+    path: str
+    text: str
+    version: Id
+    created: datetime
+    modified: datetime
+    ended: datetime | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion(Plain):
+    """One version of a file: where it lay, since and until when, and who wrote it."""
+
+    path: str
+    version: Id
+    bytes: int
+    modified: datetime
+    ended: datetime | None
+    actor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange(Plain):
+    """What a change of files did. `version` is the file's version afterwards, None without one.
+
+    `created` says whether the file was new. `commit` is None if nothing had to be written.
+    """
+
+    path: str
+    version: Id | None
+    created: bool
+    commit: Commit | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMatch(Plain):
+    """A line of a file that a pattern was found in; lines count from 1."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileList(Plain):
+    """What lies in a folder, by path."""
+
+    entries: tuple[FileEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePaths(Plain):
+    """The paths of files that a pattern fits."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileMatches(Plain):
+    """The lines of files that a pattern was found in."""
+
+    matches: tuple[FileMatch, ...]
+
+
+# File tree.
 
 FOLDER, FILE, VERSION = "Folder", "File", "Version"
 NAME_BYTES_MAX = 255  # As on most file systems, so a tree can be copied to a disk.

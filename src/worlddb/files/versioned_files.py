@@ -18,14 +18,30 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
-from worlddb.files.file_tree import FILE, FOLDER, ROOT, VERSION, FileTree, Place, parts_of, path_of
-from worlddb.files.file_values import FileChange, FileEntry, FileMatch, FileText, FileVersion
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
+from worlddb.files.file_tree import (
+    FILE,
+    FOLDER,
+    ROOT,
+    VERSION,
+    FileChange,
+    FileEntry,
+    FileMatch,
+    FileText,
+    FileTree,
+    FileVersion,
+    Place,
+    parts_of,
+    path_of,
+)
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, from_micros, to_micros
+from worlddb.model.origin import SECRETS
 from worlddb.model.records import Node
+from worlddb.model.secret_patterns import secrets_in, without_secrets, without_sentences
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import find
 from worlddb.write.transaction import Transaction
 
@@ -206,6 +222,7 @@ class Files:
         Raises:
             ConflictError: another version is there, or a folder.
             InvalidInputError: the path or the text is wrong.
+            RejectedError: the version that is there is more trusted than the caller.
             StorageError: the store cannot be written.
         """
         _refuse_root(path)
@@ -349,6 +366,7 @@ class FileChanges:
         `follows` is the version of a file that is moved here.
         """
         *folders, name = parts_of(path)
+        text = self._without_secrets(text)
         place = self.tree.find(path)
         if place is not None and place.is_folder:
             raise ConflictError(f"{place.path} is a folder; choose another path")
@@ -363,9 +381,16 @@ class FileChanges:
             file = Id(place.body.id)
         whole = path_of([*folders, name])
         made = self.tx.create_node(type=VERSION, name=whole, content=text, parent=file)
+        if made.origins and not TrustLevels(self.tx.reader).of(made):
+            raise RejectedError(f"{whole}: what {made.origin!r} says is held in quarantine here")
         if metadata:
             self.tx.add_metadata(made.id, metadata)
         for before in (follows, None if old is None else old.id):
+            if before is not None and self.tx.outranks(before, made.id):
+                raise RejectedError(
+                    f"{whole}: {before.short} is more trusted than who writes here; write another "
+                    "file instead"
+                )
             if before is not None:
                 self.tx.write_edge("supersedes", made.id, before)
         return made.id, place is None
@@ -410,6 +435,22 @@ class FileChanges:
             else:
                 raise ConflictError(f"{found.path} is a file; choose another path")
         return parent
+
+    def _without_secrets(self, text: str) -> str:
+        """Return a text as the rule of the scope for secrets wants it.
+
+        Raises:
+            RejectedError: the scope refuses texts with secrets.
+        """
+        kinds = {one.kind: None for one in secrets_in(text)}
+        row = self.home.find(self.tx.reader) if kinds else None
+        world = Id(self.tx.reader.world(ROOT_ROW if row is None else row).id) if kinds else None
+        rule = TrustLevels(self.tx.reader).settings(world).get(SECRETS)
+        if rule == "refuse":
+            told = ", ".join(kinds)
+            raise RejectedError(f"the file has a secret ({told}); leave it out, then write it")
+        changed = {"mask": without_secrets, "leave_out": without_sentences}.get(str(rule))
+        return text if changed is None else changed(text)
 
     def _end(self, tree: FileTree, place: Place) -> None:
         ended = [place, *tree.below(place)]

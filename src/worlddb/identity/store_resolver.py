@@ -42,6 +42,7 @@ from worlddb.identity.match_values import (
     ResolverSettings,
     Tiebreaker,
 )
+from worlddb.identity.name_comparison import may_fit
 from worlddb.identity.resolver import Resolver
 from worlddb.index.composed_worlds import loaded
 from worlddb.index.held_world import VectorRows, ranked
@@ -244,7 +245,7 @@ class StoreResolver:
         if self._vectors is not None and named.vector is not None:
             types = {named.type, *GENERIC_TYPES}
             rows |= {*self._vectors.near(self.view, named.vector, types, self._settings.cosine)}
-        options = self._options(rows - apart, named.attributes)
+        options = self._options(self._fitting(named, rows - apart), named.attributes)
         if not options:
             return ()
         if self._population is None:
@@ -253,6 +254,29 @@ class StoreResolver:
             self._population = Population(total, self._holding)
         resolver = Resolver(self._settings, tiebreaker=self._tiebreaker)
         return resolver.resolve(named, options, self._population).matches
+
+    def _fitting(self, named: NamedNode, rows: set[int]) -> set[int]:
+        """Return the rows that a tier may match, or that have the same first word.
+
+        Most rows share a single word, or how it sounds. That is told by their names, before they
+        are made options; aliases, attributes and vectors are for the tiers.
+        """
+        if named.attributes or named.vector is not None:
+            return rows
+        self._read_notes(rows)
+        names = [read_name(name) for name in named.names]
+        said = {word for name in names for word in name.words}
+        least, fitting = self._settings.word_jaro_winkler, set()
+        for row in rows:
+            if self._aliases[row] or self._attributes[row] or row not in self._bodies:
+                fitting.add(row)
+                continue
+            other = read_name(self._bodies[row].name)
+            if (other.words and other.words[0] in said) or any(
+                may_fit(name, other, least) for name in names
+            ):
+                fitting.add(row)
+        return fitting
 
     def named(self, row: int) -> NamedNode | None:
         """Return a stored node as a candidate; None if it has no name."""
@@ -281,6 +305,10 @@ class StoreResolver:
     def keep_said(self, rows: Iterable[int]) -> set[int]:
         """Return the rows of this world that the writer may see."""
         return set(rows) if self.said is self.view else self.said.keep_world(rows)
+
+    def keep_inside(self, rows: Iterable[int]) -> set[int]:
+        """Return the rows of texts in this world that the writer may see, ended or not."""
+        return self.said.keep_world(rows)
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node in `parent` with the same type, name and content."""

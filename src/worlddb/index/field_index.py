@@ -9,7 +9,8 @@ needs nothing of a database but its notes.
 
 F1  Of several notes of one node with one key, the latest up to the commit asked for counts.
 F2  What no column holds (`valid_to`, which changes, and `known_from`) is compared node by node,
-    for those nodes alone that the rest of the filter leaves open.
+    for those nodes alone that the rest of the filter leaves open; of `valid_to`, for those alone
+    that have or had an end.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from __future__ import annotations
 import json
 import threading
 from array import array
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,9 @@ Mask = NDArray[np.bool_]
 ERASE = '"erase"'
 """How the journal says that texts were erased: then the index is made anew."""
 PLAIN = (str, int, float, bool)
-SOURCE, TYPE, SPEAKER, START = "source", "type", "speaker", "valid_from"
+SOURCE, TYPE, SPEAKER, START, END = "source", "type", "speaker", "valid_from", "valid_to"
+NODES_BATCH = 100_000
+"""How many nodes are read at once: few enough to hold, so many that a statement costs nothing."""
 
 
 class Column:
@@ -52,6 +56,17 @@ class Column:
         if number == len(self.values):
             self.values.append((value, listed))
         self._entries.extend((row, note, born, number))
+
+    def add_all(self, rows: Sequence[int], values: Sequence[Any]) -> None:
+        """Add entries of nodes, which no note states and which hold at every commit."""
+        numbers = self._numbers
+        for value in dict.fromkeys(values):
+            if numbers.setdefault((False, value, False), len(self.values)) == len(self.values):
+                self.values.append((value, False))
+        block = np.zeros((len(rows), 4), dtype=np.int64)
+        block[:, 0] = rows
+        block[:, 3] = [numbers[False, value, False] for value in values]
+        self._entries.frombytes(block.tobytes())
 
     def entries(self) -> NDArray[np.int64]:
         """Return all entries, a row of the array each."""
@@ -134,12 +149,16 @@ class FieldIndex:
 
     def _forget(self) -> None:
         self._head: Head | None = None
-        self._columns: dict[str, dict[str, Column]] = {}  # By path, then by the outermost key.
+        # By path, then by the outermost key.
+        self._columns: dict[str, dict[str, Column]] = defaultdict(lambda: defaultdict(Column))
         self._noted: set[int] = set()
-        self._again: dict[str, Column] = {}  # Outermost keys in notes after a node's first one.
+        # Outermost keys in notes after a node's first one.
+        self._again: dict[str, Column] = defaultdict(Column)
         self._sources = Column()
         self._of_nodes: dict[str, Column] = {}
         self._nodes = ROOT_ROW
+        self._ends: list[int] = []  # Nodes that were born with an end.
+        self._ends_nodes = 0
 
     def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
         """Return what a condition says of the rows of a snapshot."""
@@ -147,10 +166,12 @@ class FieldIndex:
         head = reader.head()
         with self._lock:
             self._follow(reader, head)
-            if any(of_node and field != SOURCE for field, of_node in condition.fields()):
+            fields = {field for field, of_node in condition.fields() if of_node}
+            if fields & {TYPE, SPEAKER, START}:
                 self._follow_nodes(reader, head)
+            ends = self._with_ends(reader, head) if END in fields else []
             at = head.seq if known is None else min(known, head.seq)
-            found.surely, found.maybe = self._masks(condition, at, head.nodes + 1)
+            found.surely, found.maybe = self._masks(condition, at, head.nodes + 1, ends)
         return found
 
     def _follow(self, reader: Reader, head: Head) -> None:
@@ -179,32 +200,45 @@ class FieldIndex:
         self._noted.add(node)
         for top, value in metadata.items():
             if is_again:
-                self._again.setdefault(top, Column()).add(node, note, born, None)
+                self._again[top].add(node, note, born, None)
             plain = ((top, value, False),) if isinstance(value, PLAIN) else flat({top: value})
             for path, one, listed in plain:
-                column = self._columns.setdefault(path, {}).setdefault(top, Column())
-                column.add(node, note, born, one, listed)
+                self._columns[path][top].add(node, note, born, one, listed)
 
     def _follow_nodes(self, reader: Reader, head: Head) -> None:
         """Take in the types, speakers and beginnings of new nodes, which never change."""
-        rows = range(self._nodes + 1, head.nodes + 1)
         columns = {
             name: self._of_nodes.setdefault(name, Column()) for name in (TYPE, SPEAKER, START)
         }
-        for body in reader.bodies(rows) if rows else ():
-            columns[TYPE].add(body.row, 0, 0, body.type)
-            columns[START].add(body.row, 0, 0, body.valid_from)
-            if body.type == "Turn":
-                columns[SPEAKER].add(body.row, 0, 0, said_by(body.name))
+        for first in range(self._nodes + 1, head.nodes + 1, NODES_BATCH):
+            found = reader.placed.traits(first, min(first + NODES_BATCH - 1, head.nodes))
+            if not found:
+                continue
+            rows, types, starts, speakers = zip(*found, strict=True)
+            columns[TYPE].add_all(rows, types)
+            columns[START].add_all(rows, starts)
+            turns = [at for at, type_ in enumerate(types) if type_ == "Turn"]
+            columns[SPEAKER].add_all(
+                [rows[at] for at in turns], [said_by(speakers[at]) for at in turns]
+            )
         self._nodes = max(self._nodes, head.nodes)
+
+    def _with_ends(self, reader: Reader, head: Head) -> list[int]:
+        """Return the nodes that have an end or had one: of all others a comparison is false."""
+        if self._ends_nodes < head.nodes:
+            self._ends += reader.placed.ending(self._ends_nodes + 1, head.nodes)
+            self._ends_nodes = head.nodes
+        return [*self._ends, *reader.placed.ended_later()]
 
     # -- evaluation --------------------------------------------------------------------------------
 
-    def _masks(self, condition: Condition, at: int, size: int) -> tuple[Mask, Mask]:
+    def _masks(
+        self, condition: Condition, at: int, size: int, ends: Sequence[int]
+    ) -> tuple[Mask, Mask]:
         """Return the rows that a condition is surely true of, and those it may be true of."""
         if condition.parts:
             surely, maybe = zip(
-                *(self._masks(part, at, size) for part in condition.parts), strict=True
+                *(self._masks(part, at, size, ends) for part in condition.parts), strict=True
             )
             if condition.operator == "$not":
                 return ~maybe[0], ~surely[0]
@@ -218,6 +252,10 @@ class FieldIndex:
             self._mark(found, self._sources, condition, at)
         elif condition.field in self._of_nodes:
             self._mark(found, self._of_nodes[condition.field], condition, at)
+        elif condition.field == END:
+            maybe_ended = found.copy()
+            maybe_ended[[row for row in ends if row < size]] = True
+            return found, maybe_ended
         else:
             return found, ~found
         return found, found

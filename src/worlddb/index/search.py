@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder
     from worlddb.index.field_index import FieldIndex, RowFilter
     from worlddb.index.held_world import HeldWorld
+    from worlddb.index.name_index import NameIndex
     from worlddb.index.store_search import StoreSearch
     from worlddb.index.vector_follower import VectorFollower
     from worlddb.index.vectors import Vectors
@@ -44,6 +45,8 @@ HELD_MAX = 16_384
 """A world with more nodes is searched through the indexes of the whole store."""
 NODES_MAX = 262_144
 """Nodes held in all worlds together; bounds the memory."""
+UNFILED_MAX = 1_000
+"""Nodes that the name index may be behind; a recall compares so many names one by one."""
 WORLDS_MAX = 1_024
 """Worlds that are held or remembered as too large; each moment of a world counts as one."""
 HELD_S_MAX = 10  # seconds; far longer than a recall holds a world. Then another copy is made.
@@ -66,6 +69,7 @@ class Search:
         embedder: Embedder | str | None,
         pooling: Literal["attention", "mean"],
         models_dir: str | os.PathLike[str] | None,
+        names: NameIndex,
     ) -> None:
         if pooling not in POOLINGS:
             raise InvalidInputError(f"pooling {pooling!r}: use one of {', '.join(POOLINGS)}")
@@ -73,6 +77,7 @@ class Search:
         self._given = embedder
         self._models_dir = models_dir
         self._pooling: Literal["attention", "mean"] = pooling
+        self._names = names
         self._lock = threading.Lock()
         self._vectors: Vectors | None = None
         self._interiors: HeldWorlds | None = None
@@ -100,6 +105,46 @@ class Search:
 
                 self._vectors = Vectors(self._store, self._embedder(), self._pooling)
             return self._vectors
+
+    @contextmanager
+    def snapshot(self, *, by_meaning: bool) -> Iterator[Reader]:
+        """Yield a snapshot for a recall; what a bulk load left to do is done before it.
+
+        Its names are filed, and with `by_meaning` its nodes embedded, unless a thread does both.
+
+        Raises:
+            ProviderError, ConflictError: as `Vectors.catch_up`.
+        """
+        with self._opened(by_meaning) as reader:
+            is_followed = self._vectors is not None and self._vectors.is_followed
+            if is_followed or not self.lacks_names(reader):
+                yield reader
+                return
+        self.file_names()
+        with self._opened(by_meaning) as reader:
+            yield reader
+
+    def _opened(self, by_meaning: bool) -> AbstractContextManager[Reader]:
+        return self.vectors().snapshot() if by_meaning else self._store.read()
+
+    def lacks_names(self, reader: Reader) -> bool:
+        """Return whether so many names are not filed that they are better filed than searched."""
+        nodes = reader.head().nodes
+        if nodes <= HELD_MAX or self._store.read_only or reader.is_uncommitted:
+            return False  # A world in memory has names of its own.
+        return nodes - reader.lookups.reached()[0] > UNFILED_MAX
+
+    def file_names(self) -> None:
+        """File all names; nothing is done if the store cannot be written at the moment."""
+        with suppress(WorldDBError):
+            self._names.catch_up()
+
+    def follow_names(self) -> None:
+        """File names if many are not."""
+        with self._store.read() as reader:
+            is_behind = self.lacks_names(reader)
+        if is_behind:
+            self.file_names()
 
     def _embedder(self) -> Embedder:
         if self._given == NO_EMBEDDER:
@@ -144,6 +189,7 @@ class Search:
         """
         if self._store.mend():
             self.forget()  # Held worlds were read from the damaged data.
+        self._names.catch_up()
         if embedder is None and not self.has_vectors:
             return NO_EMBEDDER
         if embedder is None:
@@ -202,7 +248,7 @@ class Search:
         elif self.has_vectors and self._follower is None and not self._store.read_only:
             from worlddb.index.vector_follower import VectorFollower
 
-            self._follower = VectorFollower(self.vectors())
+            self._follower = VectorFollower(self.vectors(), self.follow_names)
 
     def _unfollow(self) -> bool:
         """End the thread that embeds; return whether there was one."""

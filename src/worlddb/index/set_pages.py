@@ -229,6 +229,11 @@ class _Change:
         page = self.page(path)
         is_fork, before = page or (False, b"")
         if not is_fork:
+            size = len(before) // self.width
+            if before and not drop and size + len(put) <= BUCKET_MAX:
+                body = _with_members(before, self.width, put)
+                self.put[path] = (0, body)
+                return joined_bucket_digest(self.width, body), len(body) // self.width
             members = _merge(members_of(before, self.width), put, drop)
             return self._store(path, members, page is not None)
         parts = [
@@ -264,12 +269,33 @@ class _Change:
         return members
 
 
+def _with_members(body: bytes, width: int, put: Sequence[bytes]) -> bytes:
+    """Return a leaf page with further members, which replace those of the same address."""
+    for member in put:
+        ident, low, high = member[:32], 0, len(body) // width
+        while low < high:
+            middle = (low + high) // 2
+            if body[middle * width : middle * width + 32] < ident:
+                low = middle + 1
+            else:
+                high = middle
+        at = low * width
+        is_there = body.startswith(ident, at)
+        body = body[:at] + member + body[at + width if is_there else at :]
+    return body
+
+
 def _by_nibble(
     put: Sequence[bytes], drop: Sequence[bytes], depth: int
 ) -> Iterable[tuple[int, Sequence[bytes], Sequence[bytes]]]:
     """Return (part, puts, drops) of each part of a fork that changes."""
     if len(put) == 1 and not drop:
         return ((nibble(put[0], depth), put, ()),)
+    if len(put) <= FORK_WIDTH and not drop:
+        few: dict[int, list[bytes]] = {}
+        for member in put:
+            few.setdefault(nibble(member, depth), []).append(member)
+        return [(part, members, ()) for part, members in few.items()]
     puts = split(put, depth) if put else [()] * FORK_WIDTH
     drops = split(drop, depth) if drop else [()] * FORK_WIDTH
     return [(i, puts[i], drops[i]) for i in range(FORK_WIDTH) if puts[i] or drops[i]]

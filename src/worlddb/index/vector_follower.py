@@ -1,5 +1,7 @@
 """VectorFollower: a thread that embeds what was committed, so that no recall has to.
 
+It also files the names of many nodes that were written at once.
+
 A server has one (`db.embed_in_background()`). While it runs, a recall takes the vectors that are
 there. Of the nodes that it can see, it embeds the newest few itself; the others are found by their
 words and names until the thread comes to them.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from worlddb.errors import WorldDBError
 from worlddb.index.vectors import Vectors
@@ -28,8 +31,9 @@ class _StoppedError(Exception):
 class VectorFollower:
     """Keeps the vectors of one open store up to the last commit."""
 
-    def __init__(self, vectors: Vectors) -> None:
+    def __init__(self, vectors: Vectors, follow_names: Callable[[], None]) -> None:
         self._vectors = vectors
+        self._follow_names = follow_names
         self._stop = threading.Event()
         vectors.is_followed = True
         self._thread = threading.Thread(target=self._run, name="worlddb-vectors", daemon=True)
@@ -40,6 +44,7 @@ class VectorFollower:
         while not self._stop.wait(pause_s):
             pause_s = LOOK_S
             try:
+                self._follow_names()
                 self._vectors.catch_up(self._progress)
             except _StoppedError:
                 return

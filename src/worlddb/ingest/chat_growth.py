@@ -2,13 +2,15 @@
 
 A chat continues a session of the same scopes if it begins as the session does, if its first
 messages are the last ones of the session, or if messages of both have the same ids. Then only what
-is new is written, into that session. A chat of which everything is there writes nothing.
+is new is written, into that session. A chat of which everything is there writes nothing. The first
+message of a chat may have come alone and be a memory: then its turn takes the memory's place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from worlddb.errors import ConflictError
 from worlddb.ingest.extractors import MEMORY, SESSION, USER, chat_name, same_text, turn_key
@@ -16,6 +18,7 @@ from worlddb.ingest.memory_parts import PartChanges
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftNode, Message
 from worlddb.store.interface import Reader
+from worlddb.store.rows import BodyRow
 
 MESSAGE_ID = "message_id"
 """The metadata key that holds the id of a turn's message."""
@@ -43,16 +46,7 @@ def growth_of(
     reader: Reader, worlds: Sequence[int], now: int, messages: Sequence[Message]
 ) -> Growth | None:
     """Return what a chat adds to a session directly in all of some worlds; None if it is new."""
-    rows = reader.placed.latest(worlds[:1], reader.head().nodes + 1, now, LATEST)
-    for world in worlds[1:]:
-        inside = set(reader.placed.latest([world], reader.head().nodes + 1, now, LATEST))
-        rows = [row for row in rows if row in inside]
-    bodies = {
-        body.row: body
-        for body in reader.bodies(sorted(rows))
-        # A session that has ended is not continued: what is said again is there again.
-        if body.type == "Session" and (body.valid_to is None or body.valid_to > now)
-    }
+    bodies = {body.row: body for body in _latest(reader, worlds, now) if body.type == "Session"}
     given: list[Said] = [(one.speaker, one.text, one.id) for one in messages]
     for row in sorted(bodies, reverse=True)[:SESSIONS_MAX]:
         nodes = reader.nodes(reader.children_of([row]))
@@ -65,6 +59,39 @@ def growth_of(
             fresh = [one for number, one in enumerate(messages) if number not in known]
             return Growth(Id(bodies[row].id), tuple(fresh))
     return None
+
+
+def begun_alone(
+    reader: Reader,
+    worlds: Sequence[int],
+    now: int,
+    first: Message,
+    metadata: Mapping[str, Any],
+) -> Id | None:
+    """Return the memory that the first message of a chat was written as when it came alone.
+
+    None if that memory has metadata, such as a pin, which the chat does not bring.
+    """
+    for body in sorted(_latest(reader, worlds, now), reverse=True, key=lambda body: body.row):
+        speaker = {"Memory": USER, "Turn": body.name}.get(body.type)
+        if speaker == first.speaker and same_text(body.content, first.text):
+            held = reader.nodes([body.row])[body.row].metadata
+            is_kept = all(metadata.get(key) == value for key, value in held.items())
+            return Id(body.id) if is_kept else None
+    return None
+
+
+def _latest(reader: Reader, worlds: Sequence[int], now: int) -> list[BodyRow]:
+    """Return the latest nodes directly in all of some worlds that have not ended.
+
+    A session that has ended is not continued: what is said again is there again.
+    """
+    rows = reader.placed.latest(worlds[:1], reader.head().nodes + 1, now, LATEST)
+    for world in worlds[1:]:
+        inside = set(reader.placed.latest([world], reader.head().nodes + 1, now, LATEST))
+        rows = [row for row in rows if row in inside]
+    bodies = reader.bodies(sorted(rows))
+    return [body for body in bodies if body.valid_to is None or body.valid_to > now]
 
 
 def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
@@ -141,15 +168,19 @@ def chat_draft(draft: Draft, messages: Sequence[Message], *, session: bool) -> D
     return replace(draft, nodes=(around, turn, *nodes), edges=tuple(edges))
 
 
-def ids_of_turns(draft: Draft, messages: Sequence[Message]) -> PartChanges:
-    """Return the metadata that keep the ids of messages, by the keys of their turns."""
+def changes_of_turns(draft: Draft, messages: Sequence[Message], begun: Id | None) -> PartChanges:
+    """Return the metadata that keep the ids of messages, by the keys of their turns.
+
+    The first turn takes the place of the memory that the chat was `begun` with.
+    """
     keys = {node.key for node in draft.nodes}
     return PartChanges(
+        replaces={} if begun is None else {turn_key(0): begun},
         metadata={
             turn_key(number): {MESSAGE_ID: message.id}
             for number, message in enumerate(messages)
             if message.id is not None and turn_key(number) in keys
-        }
+        },
     )
 
 

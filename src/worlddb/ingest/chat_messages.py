@@ -4,7 +4,7 @@
 
 Text parts become text. A tool call is a line of the one who made it, and what a tool returned is
 said by "tool". Images, audio and reasoning have no text to remember and are left out. The name of a
-person who speaks comes before the role.
+person who speaks comes before the role. The objects of the SDKs are read as what they dump.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.drafts import Message
@@ -31,12 +31,26 @@ ARGUMENTS_CHARS_MAX = 500  # Enough to see what a tool was asked; whole files ar
 ID_CHARS_MAX = 512  # As many as an idempotency key may have.
 
 
-def chat_messages(item: Mapping[str, Any]) -> list[Message]:
+class SdkMessage(Protocol):
+    """A message as the SDK of a provider hands it out."""
+
+    def model_dump(self) -> dict[str, Any]:
+        """Return it as plain data."""
+
+
+def plain(item: Any) -> Any:
+    """Return an item or a part of a chat as plain data; an object of an SDK dumps itself."""
+    dump = None if isinstance(item, type) else getattr(item, "model_dump", None)
+    return dump() if callable(dump) else item
+
+
+def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
     """Return the messages that one item of a chat holds; none if it has no text.
 
     Raises:
         InvalidInputError: it is no message, or its time is none.
     """
+    item = plain(item)
     if not isinstance(item, Mapping):
         raise InvalidInputError(f"a message is a mapping with role and content, not {item!r:.100}")
     role = item.get("speaker", item.get("role"))
@@ -88,8 +102,8 @@ def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
         yield TOOL, _result(item)
     else:
         content = item.get("text", item.get("content"))
-        if content is None:
-            content = ()
+        if content is None:  # A model of OpenAI that refuses says so here.
+            content = item.get("refusal") or ()
         if isinstance(content, str):
             yield speaker, content
         elif isinstance(content, Iterable) and not isinstance(content, Mapping | bytes):
@@ -99,13 +113,14 @@ def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
             raise InvalidInputError(
                 f"a message has a role and text as its content, not {item!r:.100}"
             )
-    calls = item.get("tool_calls") or ([item["function_call"]] if "function_call" in item else ())
-    for call in calls:
-        yield speaker, _call(call)
+    legacy = item.get("function_call")
+    for call in item.get("tool_calls") or (() if legacy is None else (legacy,)):
+        yield speaker, _call(plain(call))
 
 
 def _part(part: Any, speaker: str) -> Iterator[tuple[str, str]]:
     """Yield who says what in a part of a message's content."""
+    part = plain(part)
     if isinstance(part, str):
         yield speaker, part
     elif not isinstance(part, Mapping):

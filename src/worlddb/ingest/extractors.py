@@ -28,7 +28,7 @@ from blake3 import blake3
 
 from worlddb.claims.claim import claim_metadata, without_clashes
 from worlddb.errors import InvalidInputError
-from worlddb.ingest.chat_messages import chat_messages
+from worlddb.ingest.chat_messages import SdkMessage, chat_messages
 from worlddb.ingest.draft_builder import DraftBuilder, Entity, ReadMessage, name_key
 from worlddb.language.english.english_reader import EnglishReader
 from worlddb.language.language_reader import (
@@ -47,7 +47,7 @@ from worlddb.language.statement import Title, title_of
 from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
 from worlddb.model.records import DOCUMENT, said_by
 
-Chat = Sequence[Message | Mapping[str, Any]]
+Chat = Sequence[Message | Mapping[str, Any] | SdkMessage]
 Input = str | Message | Chat
 
 DEFAULT = "rules"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker
@@ -50,10 +50,29 @@ from worlddb.write.transaction import Transaction, transact
 EXTRACT_ACTOR = "extract"
 FAILURES_IN_A_ROW_MAX = 3
 """After so many the endpoint is taken to be down, and the rest is left for another run."""
+AT_ONCE_CHARS_MAX = 4_000
+"""A text of this size is planned in a few milliseconds; longer ones do not keep writers waiting."""
 CALM_WRITES = 8
 """After so many writes in a row that nobody overtook, the crowd is taken to be gone."""
 
 When: TypeAlias = Literal["later", "now", "off"]
+
+
+class DatedDraft(NamedTuple):
+    """What was read in messages, the time they were taken to be said at, and what waits."""
+
+    draft: Draft
+    waiting: Waiting | None
+    at: int
+
+
+class Landed(NamedTuple):
+    """A write that was carried out: as it was asked, what became of it, and where it went."""
+
+    request: WriteRequest
+    outcome: Outcome
+    commit: Commit | None
+    target: Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +136,12 @@ def is_immediate(extractor: Extractor | str | None) -> bool:
     Those with a name are ours: the rules and verbatim. Any other may ask a model.
     """
     return extractor is None or isinstance(extractor, str)
+
+
+def is_short(extractor: Extractor | str | None, messages: Sequence[Message]) -> bool:
+    """Return whether messages are read and planned so fast that other writers may wait for it."""
+    size = sum([len(message.text) for message in messages])
+    return size <= AT_ONCE_CHARS_MAX and is_immediate(extractor)
 
 
 def brought_in(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
@@ -235,14 +260,16 @@ class Ingestion:
         at: Instant | None,
         extractor: Extractor | str | None,
         last: int = 0,
-    ) -> tuple[Draft, Waiting | None]:
+    ) -> DatedDraft:
         """Return what an extractor reads in messages that were said `at` a time, or now.
 
         Now is always after the `last` commit. After a clock was set back, what is said next would
         otherwise count as the older statement.
         """
         when = max(self.clock(), last + 1) if at is None else to_micros(at, "at")
-        return draft_or_wait(extractor_of(extractor), messages, from_micros(when))
+        return DatedDraft(
+            *draft_or_wait(extractor_of(extractor), messages, from_micros(when)), when
+        )
 
     def spelled_as_known(
         self, reader: Reader, messages: list[Message], target: Target
@@ -268,8 +295,9 @@ class Ingestion:
             if (body.parent, body.type) == (row, MEMORY)
             and not forms.isdisjoint({body.content, " ".join(body.content.split())})
         ]
-        spelled = there[0] if there and text not in there else text
-        return [replace(messages[0], text=spelled)], None
+        if not there or text in there:
+            return messages, None
+        return [replace(messages[0], text=there[0])], None
 
     def plan(self, request: WriteRequest, reader: Reader | None = None) -> WritePlan | WriteRequest:
         """Return the plan of a write, before anything is locked: on a `reader`, or a new snapshot.
@@ -287,7 +315,7 @@ class Ingestion:
         with self.snapshot() as reader:
             return prepare(reader, request, self.clock())
 
-    def commit(self, work: WritePlan | WriteRequest) -> tuple[Outcome, Commit | None, Target]:
+    def commit(self, work: WritePlan | WriteRequest) -> Landed:
         """Write a plan as one commit; return what became of it, and where it went.
 
         If another writer has committed since the plan was made, it is made again inside the
@@ -302,7 +330,7 @@ class Ingestion:
         plan = work if isinstance(work, WritePlan) else None
         request = work.asked if isinstance(work, WritePlan) else work
         if work.target.written is not None:
-            return Outcome(), None, work.target
+            return Landed(request, Outcome(), None, work.target)
         refused: dict[Relation, str] = {}
         while True:
             try:
@@ -317,7 +345,41 @@ class Ingestion:
                 refused[error.relation] = error.reason  # One fewer at each turn.
                 continue
             outcome.left_out.extend(request.draft.left_out)
-            return outcome, tx.commit, plan.target
+            return Landed(request, outcome, tx.commit, plan.target)
+
+    def write_at_once(
+        self, actor: str, caller: Origin | None, ask: Callable[[Reader], WriteRequest | None]
+    ) -> Landed | None:
+        """Ask what is to be written, plan it and write it, all in one transaction.
+
+        A plan that is made before on a snapshot reads the same rows by another connection, whose
+        pages the last commit has made stale. `ask` gets the store as the transaction sees it, and
+        returns None if there is nothing to write.
+
+        Raises:
+            NotFoundError, ConflictError, RejectedError, StorageError: as `commit`.
+        """
+        refused: dict[Relation, str] = {}
+        may_lag = False
+        while True:
+            try:
+                with self.transact(actor, caller, together=True) as tx:
+                    is_behind = not may_lag and not self.names.is_current(tx.reader)
+                    request = None if is_behind else ask(tx.reader)
+                    if request is not None:
+                        plan = prepare(tx.reader, request, self.clock())
+                        outcome = apply(tx, plan, self.names, refused)
+            except RefusedRelationError as error:
+                refused[error.relation] = error.reason  # One fewer at each turn.
+                continue
+            if is_behind:
+                self.names.catch_up()
+                may_lag = True  # By what others have written since.
+            elif request is None:
+                return None
+            else:
+                outcome.left_out.extend(request.draft.left_out)
+                return Landed(request, outcome, tx.commit, plan.target)
 
     def ingest(
         self,
@@ -343,7 +405,7 @@ class Ingestion:
             head = reader.head()
             target = Target(commit=head.seq, home=home, home_row=row)
             messages, unsaid = self.spelled_as_known(reader, messages, target)
-        draft, waiting = self.draft(messages, at, extractor, head.time)
+        draft, waiting, _ = self.draft(messages, at, extractor, head.time)
         request = WriteRequest(
             draft=draft,
             memory=draft.nodes[0].key if draft.nodes else "",
@@ -358,7 +420,7 @@ class Ingestion:
             origins=brought_in(draft, messages, None),
             unsaid=unsaid,
         )
-        outcome, commit, _ = self.commit(self.plan(request))
+        _, outcome, commit, _ = self.commit(self.plan(request))
         self.look_again(target.home, outcome.created, recluster, resolver)
         says = [node.key for node in draft.nodes if not node.resolvable]
         return Ingested(
@@ -494,7 +556,7 @@ class Ingestion:
             queue_edges=entry.edges,
             origins=brought_in(draft, messages, None),
         )
-        outcome, _, _ = self.commit(self.plan(request))
+        outcome = self.commit(self.plan(request)).outcome
         self.look_again(home, outcome.created, recluster)
         return outcome
 

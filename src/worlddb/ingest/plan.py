@@ -53,6 +53,7 @@ from worlddb.ingest.text_origins import (
     not_trusted,
     with_echoes,
     with_origin,
+    with_repeats,
 )
 from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
@@ -117,12 +118,15 @@ def prepare(
     asked, target, head = request, request.target, reader.head()
     if target.commit != head.seq:
         target = request.destination.locate(reader)
-    if request.origins and not request.released:
-        request = held_back(reader, request, target.home)
     tiebreaker = None if before is not None else request.tiebreaker
     resolver = resolver_in(
         reader, target.home_row, now, request.resolver, tiebreaker, within=target.within
     )
+    if request.origins and not request.released:
+        if target.home_row is not None:
+            heard = with_repeats(reader, request.draft, request.origins, resolver.keep_inside)
+            request = replace(request, origins=heard)
+        request = held_back(reader, request, target.home)
     at, text = request.unsaid or (None, "")
     unsaid = text if at == head.seq else None
     known, guesses, tiers = resolved(resolver, request.draft, target.home_row, unsaid)
@@ -408,10 +412,9 @@ def _write_edges(
                 ends = [f"{named.get(end, end):.60}" for end in (edge.source, edge.target)]
                 outcome.left_out.append(f"{ends[0]} {type_} {ends[1]}: {refused[relation]}")
                 continue
-            edge = _with_tier(tx, plan, ids, edge)
             if plan.request.origins and edge.source in entities:
                 edge = with_origin(edge, plan.request.origins, plan.request.memory)
-            drafted = _edge_draft(tx, edge, edge.source in entities, ids, plan.request.memory)
+            drafted = _edge_draft(tx, plan, edge, edge.source in entities, ids)
             if drafted.source == drafted.target:
                 continue
             drafts.append(drafted)
@@ -423,37 +426,31 @@ def _write_edges(
         tx.write_edges(type_, drafts)
 
 
-def _with_tier(
-    tx: Transaction, plan: WritePlan, ids: Mapping[str, Id], edge: DraftEdge
-) -> DraftEdge:
-    """Return an edge from a new text to a name that is used again, with the evidence for that."""
-    tier = plan.tiers.get(edge.target)
-    if tier is None or not tx.is_new(ids[edge.source]):
-        return edge
-    return replace(edge, metadata={**edge.metadata, TIER: tier})
-
-
 def _edge_draft(
-    tx: Transaction, edge: DraftEdge, of_entity: bool, ids: Mapping[str, Id], memory: str
+    tx: Transaction, plan: WritePlan, edge: DraftEdge, of_entity: bool, ids: Mapping[str, Id]
 ) -> EdgeDraft:
     """Return a drafted edge between written nodes.
 
     An edge from what was said begins with it. An edge from an entity begins when the text that
-    states it was said: the entity may be older, and each fact about it has a time of its own.
+    states it was said: the entity may be older, and each fact about it has a time of its own. An
+    edge from a new text to a name that is used again says by which tier that was found.
     """
-    begins = edge.valid_from
+    source, begins, metadata = ids[edge.source], edge.valid_from, edge.metadata
     if begins is None and of_entity:
         turn = ids.get(turn_key(edge.spans[0].message)) if edge.spans else None
-        stating = turn or ids.get(memory)
+        stating = turn or ids.get(plan.request.memory)
         begins = None if stating is None else tx.begin_of(stating)
         if begins is not None and edge.valid_to is not None:
             begins = min(begins, edge.valid_to)
+    tier = plan.tiers.get(edge.target)
+    if tier is not None and tx.is_new(source):
+        metadata = {**metadata, TIER: tier}
     return EdgeDraft(
-        source=ids[edge.source],
+        source=source,
         target=ids[edge.target],
         valid_from=begins,
         valid_to=edge.valid_to,
-        metadata=edge.metadata,
+        metadata=metadata,
     )
 
 

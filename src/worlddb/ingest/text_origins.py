@@ -6,14 +6,17 @@ Imported by every write and called by those that somebody else than the user has
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, TypeAlias, TypeVar
 
 from worlddb.claims.claim import Claim, value_key
 from worlddb.claims.claim_lookup import Stood
+from worlddb.language.text_tokens import node_words
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftEdge, Message
+from worlddb.model.inputs import to_micros
 from worlddb.model.origin import FULL, INDEPENDENT, NOTE, ORIGINS, USER, Origin, least, level_of
 from worlddb.model.records import Node
 from worlddb.ontology.edge_types import LESS_TRUSTED
@@ -21,8 +24,13 @@ from worlddb.store.interface import Reader
 from worlddb.view.trust_levels import TrustLevels
 
 WORD, SENTENCE_END = re.compile(r"\w+"), re.compile(r"(?<=[.!?])\s+|\n+")
+CLAUSE_END = re.compile(r"[:;,()\"“”„«»–—]+")  # "Noted: …", "… , says the page"
 WORD_CHARS_MIN = 4  # Shorter words ("the", "you", "was") are in every text.
 REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less than a quotation.
+QUOTED_WORDS_MIN = 3  # Two words in a row are in texts that have nothing to do with each other.
+LOOKED_FOR = 3  # Words of a clause by which it is looked up: two of them survive a rewording.
+LOOKED_AT = 16  # Texts with two of these words that are compared, the newest inside.
+LOOK_GROWTH = 4  # Factor by which a look that found others' texts alone goes deeper.
 QUARANTINE, PENDING = "quarantine", "pending"
 """The metadata of a text that waits for a decision; once decided, it says how."""
 R = TypeVar("R")
@@ -85,7 +93,7 @@ def origins_of(
     A text has the origin of its message, a fact those of all texts that it was read from. A name
     has the origin of the one nearest to the user who said it: anybody may mention a name.
     """
-    given = _with_repeats(
+    given = _heard_before(
         messages, [least(one for one in (message.origin, whole) if one) for message in messages]
     )
     if all(one == USER for one in given):
@@ -106,7 +114,7 @@ def origins_of(
     return found
 
 
-def _with_repeats(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
+def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
     """Return the origins of messages, where an assistant that repeats a tool has the tool's."""
     heard: list[tuple[str, frozenset[str]]] = []
     found = []
@@ -169,6 +177,117 @@ def with_echoes(
         more = [one for node in reader.nodes(rows).values() for one in node.origins]
         found[claim.fact] = tuple(dict.fromkeys((*own, *more)))
     return found
+
+
+def with_repeats(
+    reader: Reader, draft: Draft, origins: Origins, inside: Callable[[Iterable[int]], set[int]]
+) -> Origins:
+    """Return origins with those of less trusted texts that somebody repeats, whoever says so now.
+
+    An assistant or a model has read the memory, or the page itself. `inside` returns the rows that
+    are in the world of the draft.
+    """
+    texts = _HeardTexts(reader, inside)
+    found = dict(origins)
+    heard: dict[int, set[str]] = {}
+    for node in draft.nodes:
+        own = found.get(node.key, ())
+        if node.resolvable or not node.content or INDEPENDENT.issuperset(own):
+            continue
+        if more := texts.repeated_in(node.content):
+            found[node.key] = tuple(sorted({*own, *more}))
+            number = node.key.removeprefix(TURN_KEY)
+            heard.setdefault(int(number) if number.isdecimal() else 0, set()).update(more)
+    for node in draft.nodes if heard else ():
+        # A fact is worded otherwise than the sentence that it was read from.
+        more = {one for span in node.spans for one in heard.get(span.message, ())}
+        if more and not node.resolvable:
+            found[node.key] = tuple(sorted({*found.get(node.key, ()), *more}))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _HeardTexts:
+    """The texts of one world, by the words of sentences."""
+
+    reader: Reader
+    inside: Callable[[Iterable[int]], set[int]]
+
+    def repeated_in(self, text: str) -> set[str]:
+        """Return the origins of the less trusted texts whose sentences a text repeats.
+
+        What somebody trusted in full says, too, may be repeated by everybody.
+        """
+        found: set[str] = set()
+        levels, now = TrustLevels(self.reader), self.reader.head().time
+        for sentence in filter(None, SENTENCE_END.split(text)):
+            own = heard = 0.0
+            origins: set[str] = set()
+            shares = self._shares(sentence)
+            for row, node in self.reader.nodes(sorted(shares)).items() if shares else ():
+                if levels.of(node) < FULL:
+                    heard = max(heard, shares[row])
+                    origins.update(node.origins)
+                elif node.valid_to is None or to_micros(node.valid_to, "valid_to") > now:
+                    own = max(own, shares[row])
+            if heard > own:
+                found |= origins
+        return found
+
+    def _shares(self, sentence: str) -> dict[int, float]:
+        """Return the texts that a sentence repeats, and how much of it each of them says."""
+        clauses = [sentence, *CLAUSE_END.split(sentence)]
+        pairs: dict[tuple[str, str], None] = {}
+        for clause in dict.fromkeys(clauses):
+            words = sorted(set(node_words("", clause)), key=_says_little)[:LOOKED_FOR]
+            pairs.update(dict.fromkeys(combinations(words, 2)))
+        rows = {row for pair in pairs for row in self._newest(pair)}
+        said = [frozenset(_plain(one).split()) for one in clauses]
+        whole = _plain(sentence)
+        found = {
+            body.row: share
+            for body in (self.reader.bodies(sorted(rows)) if rows else ())
+            if (share := _repeated(whole, said, body.content))
+        }
+        kept = self.inside(found) if found else set()
+        return {row: share for row, share in found.items() if row in kept}
+
+    def _newest(self, words: Sequence[str]) -> Iterable[int]:
+        """Return the newest texts with some words: as many as are looked at, inside or not."""
+        deep = LOOKED_AT
+        while True:
+            rows = self.reader.texts.latest(words, deep)
+            if len(rows) < deep or len(self.inside(rows)) >= LOOKED_AT:
+                return rows
+            deep *= LOOK_GROWTH
+
+
+def _says_little(word: str) -> tuple[bool, int, str]:
+    """Return the place of a word among those of a sentence: numbers first, then long ones."""
+    return not any(sign.isdigit() for sign in word), -len(word), word
+
+
+def _repeated(said: str, clauses: Sequence[frozenset[str]], text: str) -> float:
+    """Return how much of a sentence, or of a clause, one sentence of a text says: 0 if too little.
+
+    Who quotes the whole other sentence repeats it. Another number is another thing to say.
+    """
+    most = 0.0
+    for other in map(_plain, SENTENCE_END.split(text)):
+        words = other.split()
+        if len(words) >= QUOTED_WORDS_MIN and f" {other} " in f" {said} ":
+            return 1.0
+        for one in clauses:
+            if len(one) >= QUOTED_WORDS_MIN:
+                missing = one.difference(words)
+                share = 1 - len(missing) / len(one)
+                if share > max(most, REPEATED) and not any(map(str.isdigit, missing)):
+                    most = share
+    return most
+
+
+def _plain(text: str) -> str:
+    return " ".join(WORD.findall(text.casefold()))
 
 
 def not_ended(what: str, old: Id) -> str:

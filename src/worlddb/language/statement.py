@@ -235,9 +235,13 @@ def is_rival(old: Statement, new: Statement) -> bool:
     one, other = old.words, new.words
     if one == other or not new.is_so:
         return False
-    prefix = common_start(one, other)
-    suffix = common_start(one[prefix:][::-1], other[prefix:][::-1])
-    if max(len(one), len(other)) - prefix - suffix > VALUE_WORDS_MAX:
+    least, most = sorted((len(one), len(other)))
+    prefix = suffix = 0
+    while prefix < least and one[prefix] == other[prefix]:
+        prefix += 1
+    while suffix < least - prefix and one[-1 - suffix] == other[-1 - suffix]:
+        suffix += 1
+    if most - prefix - suffix > VALUE_WORDS_MAX:
         return False
     # Of two names, the whole names are the values: Charles Dickens, Charles Darwin.
     both = old.named & new.named

@@ -78,6 +78,9 @@ def write_document(
     document = document_of(given)
     (whole,), secrets = writer.without_secrets([Message(text=document.text)], scope)
     document = replace(document, text=whole.text) if secrets else document
+    beside, more = writer.without_secret_values((source, marks, names, aliases), scope)
+    source, marks, names, aliases = beside
+    secrets = tuple(dict.fromkeys((*secrets, *more)))
     passages = passages_of(document)
     said = [Message(text=document.text, speaker=document.name)]
     scopes = writer.destination(scope, idempotency_key, said)
@@ -139,7 +142,7 @@ def _request(
     draft, waiting = Draft(), None
     if messages:
         chosen = writer.extractor if extractor is None else extractor
-        draft, waiting = ingestion.draft(messages, from_micros(when), chosen)
+        draft, waiting, _ = ingestion.draft(messages, from_micros(when), chosen)
         draft = change.draft(draft, messages)
         draft = draft if stated is None else stated.added_to(draft)
     if given.expires is None and change.there is not None and change.there.node.valid_to:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Unpack
 
 from worlddb.audit.erasure_receipt import Receipt, erase_texts, signed_receipt
 from worlddb.audit.read_audit import forget_reads
@@ -26,7 +26,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, to_micros
 from worlddb.model.origin import Origin
-from worlddb.model.records import ScopeName, groups_of
+from worlddb.model.records import ScopeIds, ScopeName, groups_of
 from worlddb.view.visibility import NOWHERE, View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
@@ -46,8 +46,20 @@ class MemoryEnder:
     def _transaction(self) -> AbstractContextManager[Transaction]:
         return self.db.transaction(self.actor, origin=self.origin)
 
-    def retire(self, id: bytes | str, *, at: Instant | None, scope: Mapping[str, Any]) -> Retired:
-        """End one memory; see `Memory.retire`."""
+    def retire(
+        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired:
+        """End one memory, now or `at`, with what was derived from it alone.
+
+        Of a session, all turns end. A retired memory can still be read, and never comes back.
+
+        Raises:
+            InvalidInputError: not an id, the start of several, or a bad time.
+            NotFoundError: there is no such memory here.
+            RejectedError: the scope is outside the bounds of this memory.
+            ConflictError: the memory was superseded by a live one; or the store is busy.
+            StorageError: the store cannot be written.
+        """
         reach = self.scopes.reach(scope)
         _check_time(at)
         with self._transaction() as tx:
@@ -67,12 +79,21 @@ class MemoryEnder:
     def retire_all(
         self,
         *,
-        where: Mapping[str, Any] | None,
-        confirm: str | bool | None,
-        at: Instant | None,
-        scope: Mapping[str, Any],
+        where: Mapping[str, Any] | None = None,
+        confirm: str | bool | None = None,
+        at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
     ) -> Retired:
-        """End every memory in a scope; see `Memory.retire_all`."""
+        """End every memory in a scope, as `retire` does; the scope stays.
+
+        With `where`, only the memories that the filter is true of, as in `recall`. `confirm`, if
+        given, has to be True or the scope's value.
+
+        Raises:
+            InvalidInputError: no scope is named, or another scope is confirmed.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
         groups = self.scopes.named(scope, "retire_all")
         named = [name for group in groups_of(scope) for name in group]
         if confirm is not None:
@@ -85,8 +106,19 @@ class MemoryEnder:
             _end(tx, ends, at)
         return self._ended(tx, ends, ())
 
-    def purge_scope(self, *, confirm: str | bool | None, scope: Mapping[str, Any]) -> Retired:
-        """End a scope; see `Memory.purge_scope`."""
+    def purge_scope(
+        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
+    ) -> Retired:
+        """End a scope with every memory and every name in it, also of those in other scopes.
+
+        Nothing is deleted; to remove text from the file, erase it. A scope of the same name can be
+        written to again and begins empty.
+
+        Raises:
+            InvalidInputError: not exactly one scope is named, or it is not confirmed.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
         named = self._one_scope(scope, "purge_scope")
         check_confirmed(confirm, [named], "purge_scope")
         with self._transaction() as tx:
@@ -100,13 +132,25 @@ class MemoryEnder:
 
     def erase(
         self,
-        id: bytes | str | None,
+        id: bytes | str | None = None,
         *,
-        confirm: str | bool | None,
-        receipt: bool,
-        scope: Mapping[str, Any],
+        confirm: str | bool | None = None,
+        receipt: bool = False,
+        **scope: Unpack[ScopeIds],
     ) -> Receipt:
-        """Erase a memory or a scope; see `Memory.erase`."""
+        """Remove the text of one memory for good, or everything that lives in a scope.
+
+        With an id: that memory, and what was derived from it. Without: the one scope that is named
+        and confirmed, with every memory and every name that lives in it, and its own name. What is
+        only a member of the scope lives elsewhere and stays. See `WorldDB.erase`. With `receipt`
+        the answer has a signed envelope, which `verify_receipt` checks.
+
+        Raises:
+            InvalidInputError: not an id, not exactly one scope, or it is not confirmed.
+            NotFoundError: there is no such memory or scope here.
+            RejectedError: the scope is outside the bounds of this memory.
+            StorageError, ConflictError: the store cannot be written.
+        """
         engine = self.db.engine
         if receipt:
             signing_key(engine.store)  # Without a key nothing is erased.

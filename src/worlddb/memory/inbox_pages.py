@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nsmallest
@@ -12,7 +12,7 @@ from worlddb.consolidate.fading_report import check_fading, fading_of
 from worlddb.ingest.extraction_queue import queue_entries
 from worlddb.memory.memory_marks import PINNED
 from worlddb.memory.reads import PAGE_MAX, TURNS_LISTED, MemoryReader
-from worlddb.memory.results import Remembered
+from worlddb.memory.results import Page, Remembered
 from worlddb.memory.scope_view import filtered_view, page
 from worlddb.model.inputs import check_whole, to_micros
 from worlddb.model.records import WHOLES, Plain
@@ -36,17 +36,11 @@ class FadingMemory(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FadingPage(Plain):
+class FadingPage(Page[FadingMemory]):
     """Memories that fade, the worst first. Without `is_complete` only the latest were looked at."""
 
     memories: tuple[FadingMemory, ...]
     is_complete: bool
-
-    def __iter__(self) -> Iterator[FadingMemory]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,17 +55,11 @@ class PendingMemory(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingPage(Plain):
+class PendingPage(Page[PendingMemory]):
     """Memories that wait to be read, the next first; `left` counts those beyond the limit."""
 
     memories: tuple[PendingMemory, ...]
     left: int
-
-    def __iter__(self) -> Iterator[PendingMemory]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
 
 
 def fading_page(

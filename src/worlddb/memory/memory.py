@@ -1,43 +1,51 @@
 """Memory: the agent-facing calls over users, agents, apps and runs.
 
-write ─▶ scopes ─▶ ingest ─▶ commit          recall, list, read ─▶ scopes ─▶ what can be seen
+    Memory ──┬─▶ MemoryWriter  write ─▶ scopes ─▶ ingest ─▶ commit
+             ├─▶ MemoryReader  recall, list, read ─▶ scopes ─▶ what can be seen
+             ├─▶ MemoryEnder   retire, purge, erase
+             ├─▶ ScopedFiles   files with versions
+             ├─▶ ScopedGraph   edges, identity, history, ontology
+             └─▶ Governance    proofs, receipts, retention, branches, grants, trust
+
+A memory holds these parts, all of one caller. A call that only goes on to a part is named once, at
+the end of the class, with the signature and the documentation that it has there.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
 
-from worlddb.audit.erasure_receipt import Receipt
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
 from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.endings import MemoryEnder
+from worlddb.memory.governance import Governance
 from worlddb.memory.memory_marks import PINNED, Marks, Ttl
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import (
     MemoryPage,
     PromptContext,
     Remembered,
-    Retired,
-    ScopePage,
     Written,
 )
 from worlddb.memory.scope_view import CallerScopes
+from worlddb.memory.scoped_files import ScopedFiles, scope_files
 from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
 from worlddb.model.origin import Origin, at_most
-from worlddb.model.records import ScopeIds, ScopeKind, groups_of
+from worlddb.model.records import ScopeIds, groups_of
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
-    from worlddb.consolidate.background_consolidator import Background
+    from worlddb.consolidate.consolidator import Background
     from worlddb.files.versioned_files import Files
     from worlddb.ingest.document_text import DocumentInput
     from worlddb.ingest.pending_reader import PendingReader
@@ -45,7 +53,21 @@ if TYPE_CHECKING:
     from worlddb.recall.recaller import RecallSettings
 
 
-class Memory(ScopedGraph):
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _of(part: str, method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Memory, P], R]:
+    """Return a method of `Memory` that is this method of one of its parts."""
+
+    @wraps(method)
+    def call(memory: Memory, /, *given: P.args, **named: P.kwargs) -> R:
+        return method(getattr(memory, part), *given, **named)
+
+    return call
+
+
+class Memory:
     """Memories of users, agents, apps and runs in one store.
 
     `store` is a path, ":memory:" or an open WorldDB; `options` are those of `worlddb.open`. The
@@ -107,7 +129,7 @@ class Memory(ScopedGraph):
 
     def _start(self, every_s: float) -> None:
         """Consolidate in the background from now on."""
-        from worlddb.consolidate.background_consolidator import Background
+        from worlddb.consolidate.consolidator import Background
 
         try:
             self.background = Background(self.db, every_s=every_s)
@@ -135,7 +157,10 @@ class Memory(ScopedGraph):
         scopes, actor, origin = writer.scopes, writer.actor, writer.origin
         self._reader = MemoryReader(db=self.db, scopes=scopes, actor=actor)
         self._ender = MemoryEnder(db=self.db, scopes=scopes, actor=actor, origin=origin)
-        self._scopes, self._actor, self._origin = scopes, actor, origin
+        self._files = ScopedFiles(writer)
+        parts: dict[str, Any] = {"db": self.db, "writer": writer, "reader": self._reader}
+        self._graph = ScopedGraph(**parts, scopes=scopes, actor=actor, origin=origin)
+        self._governance = Governance(**parts)
 
     @property
     def asks_a_model(self) -> bool:
@@ -160,14 +185,14 @@ class Memory(ScopedGraph):
             InvalidInputError: no scope is named, or badly; or there is no such kind.
             RejectedError: the scope is outside the bounds that there are already.
         """
-        self._scopes.named(scope, "bound")
-        scopes = self._scopes.bound(groups_of(scope), writes_into)
-        origin, actor = at_most(origin, self._origin), actor or self._actor
+        self._writer.scopes.named(scope, "bound")
+        scopes = self._writer.scopes.bound(groups_of(scope), writes_into)
+        origin, actor = at_most(origin, self._writer.origin), actor or self._writer.actor
         return self._with(replace(self._writer, scopes=scopes, actor=actor, origin=origin))
 
     def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> Memory:
         """Return this memory for a caller with another actor, and of this `origin` at best."""
-        origin, actor = at_most(origin, self._origin), actor or self._actor
+        origin, actor = at_most(origin, self._writer.origin), actor or self._writer.actor
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter, db: WorldDB | None = None) -> Memory:
@@ -175,6 +200,23 @@ class Memory(ScopedGraph):
         made._owns = db is not None
         made._use(writer)
         return made
+
+    def branch(self, name: str, *, create: bool = True) -> Memory:
+        """Open a branch of the store as a memory of its own; make it, if there is none yet.
+
+        A branch begins as the store is now; neither side sees what the other writes. See
+        `WorldDB.branch`. Close it when done.
+
+        Raises:
+            InvalidInputError: the name is none.
+            NotFoundError: there is no such branch, and none is to be made.
+            RejectedError: this memory is bound, or not trusted in full.
+            StorageError: the store cannot be branched, or not be written.
+        """
+        self._governance.refuse_branch()
+        db = self.db.branch(name, create=create, actor=self._writer.actor)
+        scopes = replace(self._writer.scopes, store=db.engine.store, clock=db.engine.clock)
+        return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)
 
     def close(self) -> None:
         """Close the store, unless it was given open. Calling it twice does nothing."""
@@ -461,23 +503,6 @@ class Memory(ScopedGraph):
         chosen |= {"max_tokens": max_tokens, "k": k}
         return self._reader.by_grant(scope, lambda reader: prompt_context(reader, query, **chosen))
 
-    def list_scopes(
-        self,
-        *,
-        kind: ScopeKind | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-        include_retired: bool = False,
-    ) -> ScopePage:
-        """Return the users, agents, apps and runs, in the order they came, a page at a time.
-
-        Raises:
-            InvalidInputError: no such kind, or an argument is wrong.
-        """
-        return self._reader.list_scopes(
-            kind=kind, limit=limit, cursor=cursor, include_retired=include_retired
-        )
-
     @property
     def files(self) -> Files:
         """The files of the usual scope, with their versions; recall finds what they say.
@@ -494,90 +519,76 @@ class Memory(ScopedGraph):
             InvalidInputError: not exactly one scope is named.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        from worlddb.memory.scope_files import scope_files
-
         return scope_files(self._writer, scope)
 
-    def warm(self) -> None:
-        """Load now what the first recall would wait for: the embedder and the usual scope.
+    # -- scopes and warmth -------------------------------------------------------------------------
 
-        Raises:
-            ProviderError: the embedder failed or is missing.
-        """
-        self._reader.warm()
+    list_scopes = _of("_reader", MemoryReader.list_scopes)
+    warm = _of("_reader", MemoryReader.warm)
 
     # -- ending ------------------------------------------------------------------------------------
 
-    def retire(
-        self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
-    ) -> Retired:
-        """End one memory, now or `at`, with what was derived from it alone.
+    retire = _of("_ender", MemoryEnder.retire)
+    retire_all = _of("_ender", MemoryEnder.retire_all)
+    purge_scope = _of("_ender", MemoryEnder.purge_scope)
+    erase = _of("_ender", MemoryEnder.erase)
 
-        Of a session, all turns end. A retired memory can still be read, and never comes back.
+    # -- files -------------------------------------------------------------------------------------
 
-        Raises:
-            InvalidInputError: not an id, the start of several, or a bad time.
-            NotFoundError: there is no such memory here.
-            RejectedError: the scope is outside the bounds of this memory.
-            ConflictError: the memory was superseded by a live one; or the store is busy.
-            StorageError: the store cannot be written.
-        """
-        return self._ender.retire(id, at=at, scope=scope)
+    list_files = _of("_files", ScopedFiles.list_files)
+    read_file = _of("_files", ScopedFiles.read_file)
+    write_file = _of("_files", ScopedFiles.write_file)
+    edit_file = _of("_files", ScopedFiles.edit_file)
+    move_file = _of("_files", ScopedFiles.move_file)
+    delete_file = _of("_files", ScopedFiles.delete_file)
+    glob_files = _of("_files", ScopedFiles.glob_files)
+    grep_files = _of("_files", ScopedFiles.grep_files)
 
-    def retire_all(
-        self,
-        *,
-        where: Mapping[str, Any] | None = None,
-        confirm: str | bool | None = None,
-        at: Instant | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> Retired:
-        """End every memory in a scope, as `retire` does; the scope stays.
+    # -- graph, identity and history ---------------------------------------------------------------
 
-        With `where`, only the memories that the filter is true of, as in `recall`. `confirm`, if
-        given, has to be True or the scope's value.
+    query = _of("_graph", ScopedGraph.query)
+    explain = _of("_graph", ScopedGraph.explain)
+    link = _of("_graph", ScopedGraph.link)
+    unlink = _of("_graph", ScopedGraph.unlink)
+    proposals = _of("_graph", ScopedGraph.proposals)
+    decide_merge = _of("_graph", ScopedGraph.decide_merge)
+    accept_merge = _of("_graph", ScopedGraph.accept_merge)
+    reject_merge = _of("_graph", ScopedGraph.reject_merge)
+    undo_merge = _of("_graph", ScopedGraph.undo_merge)
+    split = _of("_graph", ScopedGraph.split)
+    identity = _of("_graph", ScopedGraph.identity)
+    conflicts = _of("_graph", ScopedGraph.conflicts)
+    undo = _of("_graph", ScopedGraph.undo)
+    log = _of("_graph", ScopedGraph.log)
+    diff = _of("_graph", ScopedGraph.diff)
+    prove = _of("_graph", ScopedGraph.prove)
+    check = _of("_graph", ScopedGraph.check)
+    consolidate = _of("_graph", ScopedGraph.consolidate)
+    edge_types = _of("_graph", ScopedGraph.edge_types)
+    declare = _of("_graph", ScopedGraph.declare)
 
-        Raises:
-            InvalidInputError: no scope is named, or another scope is confirmed.
-            RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
-        """
-        return self._ender.retire_all(where=where, confirm=confirm, at=at, scope=scope)
+    # -- governance --------------------------------------------------------------------------------
 
-    def purge_scope(
-        self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
-    ) -> Retired:
-        """End a scope with every memory and every name in it, also of those in other scopes.
-
-        Nothing is deleted; to remove text from the file, erase it. A scope of the same name can be
-        written to again and begins empty.
-
-        Raises:
-            InvalidInputError: not exactly one scope is named, or it is not confirmed.
-            RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
-        """
-        return self._ender.purge_scope(confirm=confirm, scope=scope)
-
-    def erase(
-        self,
-        id: bytes | str | None = None,
-        *,
-        confirm: str | bool | None = None,
-        receipt: bool = False,
-        **scope: Unpack[ScopeIds],
-    ) -> Receipt:
-        """Remove the text of one memory for good, or everything that lives in a scope.
-
-        With an id: that memory, and what was derived from it. Without: the one scope that is named
-        and confirmed, with every memory and every name that lives in it, and its own name. What is
-        only a member of the scope lives elsewhere and stays. See `WorldDB.erase`. With `receipt`
-        the answer has a signed envelope, which `verify_receipt` checks.
-
-        Raises:
-            InvalidInputError: not an id, not exactly one scope, or it is not confirmed.
-            NotFoundError: there is no such memory or scope here.
-            RejectedError: the scope is outside the bounds of this memory.
-            StorageError, ConflictError: the store cannot be written.
-        """
-        return self._ender.erase(id, confirm=confirm, receipt=receipt, scope=scope)
+    verify_receipt = _of("_governance", Governance.verify_receipt)
+    prove_history = _of("_governance", Governance.prove_history)
+    export = _of("_governance", Governance.export)
+    reads = _of("_governance", Governance.reads)
+    retention = _of("_governance", Governance.retention)
+    set_retention = _of("_governance", Governance.set_retention)
+    apply_retention = _of("_governance", Governance.apply_retention)
+    fading = _of("_governance", Governance.fading)
+    pending = _of("_governance", Governance.pending)
+    interior = _of("_governance", Governance.interior)
+    create_branch = _of("_governance", Governance.create_branch)
+    branches = _of("_governance", Governance.branches)
+    branch_diff = _of("_governance", Governance.branch_diff)
+    merge = _of("_governance", Governance.merge)
+    drop_branch = _of("_governance", Governance.drop_branch)
+    grant = _of("_governance", Governance.grant)
+    grants = _of("_governance", Governance.grants)
+    revoke = _of("_governance", Governance.revoke)
+    refuse = _of("_governance", Governance.refuse)
+    trust = _of("_governance", Governance.trust)
+    set_trust = _of("_governance", Governance.set_trust)
+    quarantine = _of("_governance", Governance.quarantine)
+    decide_quarantined = _of("_governance", Governance.decide_quarantined)

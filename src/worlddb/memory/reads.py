@@ -19,7 +19,6 @@ from worlddb.memory.scope_view import (
     scopes_of,
     view_of,
 )
-from worlddb.memory.summary_order import summaries_first
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
@@ -36,9 +35,11 @@ from worlddb.model.records import (
     said_by,
     scope_named,
 )
-from worlddb.recall.hits import Recall
+from worlddb.query.summary_view import SUMMARY
+from worlddb.recall.hits import Hit, Recall, tokens_in
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
+from worlddb.view.stale_summaries import stale_summaries
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
@@ -46,6 +47,54 @@ from worlddb.world_db import WorldDB
 if TYPE_CHECKING:
     from worlddb.recall.recaller import RecallSettings
 
+
+# Summary order: summaries before details, each in place of the details it was derived from.
+
+
+def summaries_first(found: Recall, view: View, max_tokens: int | None) -> Recall:
+    """Return an answer with summaries first.
+
+    A hit that a present summary was derived from gives its place to that summary; what no summary
+    stands for follows. A summary that lacks what was said since is left out until it is made anew.
+    """
+    reader, moment = view.reader, view.moment
+    rows = {hit.id: row for hit in found if (row := reader.node_row(hit.id)) is not None}
+    above: dict[int, set[int]] = {}
+    for item in reader.edges_at(sorted(rows.values()), "in", ("derived_from",), moment.known):
+        above.setdefault(item.target, set()).add(item.source)
+    seen = view.keep({row for held in above.values() for row in held})
+    nodes = reader.nodes(seen, moment.known)
+    stale = stale_summaries(reader, nodes, moment)
+    present = {row for row, node in nodes.items() if node.type == SUMMARY} - stale
+    first: dict[int, Hit] = {}
+    rest: list[Hit] = []
+    for hit in found:
+        row = rows.get(hit.id, 0)
+        summaries = above.get(row, set()) & present
+        if hit.node.type == SUMMARY:
+            first.setdefault(row, hit)
+        elif summaries:
+            best = max(summaries)
+            node = nodes[best]
+            told = replace(hit, node=node, outdated=(), conflicts=(), tokens=tokens_in(node))
+            first.setdefault(best, told)
+        else:
+            rest.append(hit)
+    return replace(found, hits=tuple(_fitting([*first.values(), *rest], max_tokens)))
+
+
+def _fitting(hits: list[Hit], max_tokens: int | None) -> list[Hit]:
+    """Return the hits that together have at most so many tokens."""
+    if max_tokens is None:
+        return hits
+    kept: list[Hit] = []
+    for hit in hits:
+        if sum(one.tokens for one in kept) + hit.tokens <= max_tokens:
+            kept.append(hit)
+    return kept
+
+
+# Memory reads.
 
 Rows: TypeAlias = list[int]
 Ids: TypeAlias = list[Id]
@@ -131,7 +180,7 @@ class MemoryReader:
         if all(worlds):
             engine = self.db.engine
             found = recalled(
-                *(engine.store, engine.registry, engine.search, engine.clock(), query),
+                *(engine.registry, engine.search, engine.clock(), query),
                 scope=worlds[0],
                 within=worlds[1:],
                 settings=settings,
@@ -193,7 +242,7 @@ class MemoryReader:
         with self.scopes.viewing(
             groups, as_of=as_of, known_at=known_at, ended=include_retired
         ) as view:
-            place = self._place(view, cursor)
+            place = self.place(view, cursor)
             rows = page(self._filtered(view, where), place, limit + 1, chosen)
             shown = rows[:limit]
             memories = self.remembered(view, shown, TURNS_LISTED, trusted)
@@ -233,9 +282,18 @@ class MemoryReader:
             return {node.id for node in nodes if levels.of(node) == FULL}
 
     def list_scopes(
-        self, *, kind: ScopeKind | None, limit: int, cursor: str | None, include_retired: bool
+        self,
+        *,
+        kind: ScopeKind | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        include_retired: bool = False,
     ) -> ScopePage:
-        """Return a page of scopes; see `Memory.list_scopes`."""
+        """Return the users, agents, apps and runs, in the order they came, a page at a time.
+
+        Raises:
+            InvalidInputError: no such kind, or an argument is wrong.
+        """
         check_whole(limit, "limit", 1, PAGE_MAX)
         if kind is not None and kind not in KINDS:
             raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
@@ -279,7 +337,11 @@ class MemoryReader:
         return ScopePage(scopes=shown, next_cursor=str(shown[-1].id) if more else None)
 
     def warm(self) -> None:
-        """Load what the first recall would wait for; see `Memory.warm`."""
+        """Load now what the first recall would wait for: the embedder and the usual scope.
+
+        Raises:
+            ProviderError: the embedder failed or is missing.
+        """
         search = self.db.engine.search
         if search.has_vectors:
             search.vectors().ask("warm up")
@@ -330,7 +392,7 @@ class MemoryReader:
 
         return is_own
 
-    def _place(self, view: View, cursor: str | None) -> int | None:
+    def place(self, view: View, cursor: str | None) -> int | None:
         """Return the row of the last memory of a page.
 
         Raises:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+from worlddb.audit.read_audit import ReadEntry, reads
 from worlddb.model.address import Id
+from worlddb.model.inputs import check_whole
 from worlddb.model.origin import Trust
 from worlddb.model.records import (
     Commit,
@@ -17,8 +19,56 @@ from worlddb.model.records import (
     ProposalStatus,
     ScopeKind,
     ScopeName,
+    groups_of,
 )
 from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.store.interface import Store
+
+T = TypeVar("T")
+
+
+class Page(Plain, Generic[T]):
+    """A value that is iterated, counted and indexed by the items in its first field."""
+
+    __slots__ = ()
+
+    def _items(self) -> tuple[T, ...]:
+        first = next(iter(type(self).__dataclass_fields__))  # type: ignore[attr-defined]
+        items: tuple[T, ...] = getattr(self, first)
+        return items
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items())
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __getitem__(self, place: int) -> T:
+        return self._items()[place]
+
+
+# Read page: the latest entries of the record of reads.
+
+PAGE_MAX = 1_000  # Bounds one answer; the file itself has the rest.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPage(Page[ReadEntry]):
+    """Reads, the latest first; `left` counts those beyond the limit."""
+
+    reads: tuple[ReadEntry, ...]
+    left: int
+
+
+def read_page(store: Store, limit: int, scope: Mapping[str, Any]) -> ReadPage:
+    """Return the latest reads of some scopes; see `Memory.reads`."""
+    check_whole(limit, "limit", 1, PAGE_MAX)
+    named = {str(name) for group in groups_of(scope) for name in group}
+    found = [entry for entry in reads(store) if not named or named.intersection(entry.scopes)]
+    return ReadPage(reads=tuple(found[::-1][:limit]), left=max(0, len(found) - limit))
+
+
+# What the memory API returns.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +156,11 @@ class Remembered(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPage(Plain):
+class MemoryPage(Page[Remembered]):
     """Some memories, the latest first; `next_cursor` gets the next page, None at the end."""
 
     memories: tuple[Remembered, ...]
     next_cursor: str | None
-
-    def __iter__(self) -> Iterator[Remembered]:
-        return iter(self.memories)
-
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    def __getitem__(self, place: int) -> Remembered:
-        return self.memories[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,20 +200,11 @@ class Scope(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScopePage(Plain):
+class ScopePage(Page[Scope]):
     """Some scopes, in the order they came; `next_cursor` gets the next page, None at the end."""
 
     scopes: tuple[Scope, ...]
     next_cursor: str | None
-
-    def __iter__(self) -> Iterator[Scope]:
-        return iter(self.scopes)
-
-    def __len__(self) -> int:
-        return len(self.scopes)
-
-    def __getitem__(self, place: int) -> Scope:
-        return self.scopes[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,20 +223,11 @@ class MergeProposal(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProposalPage(Plain):
+class ProposalPage(Page[MergeProposal]):
     """Merge proposals, the surest first; `left` counts those beyond the limit."""
 
     proposals: tuple[MergeProposal, ...]
     left: int
-
-    def __iter__(self) -> Iterator[MergeProposal]:
-        return iter(self.proposals)
-
-    def __len__(self) -> int:
-        return len(self.proposals)
-
-    def __getitem__(self, place: int) -> MergeProposal:
-        return self.proposals[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,37 +244,19 @@ class ToldConflict(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConflictPage(Plain):
+class ConflictPage(Page[ToldConflict]):
     """Conflicts, the latest first; `left` counts those beyond the limit."""
 
     conflicts: tuple[ToldConflict, ...]
     left: int
 
-    def __iter__(self) -> Iterator[ToldConflict]:
-        return iter(self.conflicts)
-
-    def __len__(self) -> int:
-        return len(self.conflicts)
-
-    def __getitem__(self, place: int) -> ToldConflict:
-        return self.conflicts[place]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitPage(Plain):
+class CommitPage(Page[Commit]):
     """Some commits, the latest first; `next_cursor` gets the next page, None at the end."""
 
     commits: tuple[Commit, ...]
     next_cursor: str | None
-
-    def __iter__(self) -> Iterator[Commit]:
-        return iter(self.commits)
-
-    def __len__(self) -> int:
-        return len(self.commits)
-
-    def __getitem__(self, place: int) -> Commit:
-        return self.commits[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,13 +296,7 @@ class EdgeTypeEntry(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeTypes(Plain):
+class EdgeTypes(Page[EdgeTypeEntry]):
     """The edge types that hold in a scope, by name."""
 
     types: tuple[EdgeTypeEntry, ...]
-
-    def __iter__(self) -> Iterator[EdgeTypeEntry]:
-        return iter(self.types)
-
-    def __len__(self) -> int:
-        return len(self.types)

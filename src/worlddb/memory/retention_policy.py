@@ -19,6 +19,7 @@ from worlddb.audit.read_audit import forget_reads
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.endings import ALL, ends_with
 from worlddb.memory.memory_marks import PINNED
+from worlddb.memory.results import Page
 from worlddb.memory.scope_view import (
     CallerScopes,
     generations,
@@ -53,16 +54,10 @@ class RetentionPolicy(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionPolicies(Plain):
+class RetentionPolicies(Page[RetentionPolicy]):
     """The policies of all scopes that have one."""
 
     policies: tuple[RetentionPolicy, ...]
-
-    def __iter__(self) -> Iterator[RetentionPolicy]:
-        return iter(self.policies)
-
-    def __len__(self) -> int:
-        return len(self.policies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

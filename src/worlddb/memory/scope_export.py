@@ -12,7 +12,7 @@ from blake3 import blake3
 from worlddb.audit.read_audit import ReadEntry, reads
 from worlddb.audit.signed_envelope import canonical_json, sign
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.files.file_values import FileText
+from worlddb.files.file_tree import FileText
 from worlddb.memory.endings import ALL, check_confirmed
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import Remembered

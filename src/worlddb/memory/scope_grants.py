@@ -18,11 +18,17 @@ from typing import Any, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.endings import check_confirmed
-from worlddb.memory.results import Retired
-from worlddb.memory.scope_view import CallerScopes, by_kind, find_memory, generations
+from worlddb.memory.results import Page, Retired
+from worlddb.memory.scope_view import (
+    CallerScopes,
+    by_kind,
+    find_memory,
+    generations,
+    refuse_untrusted,
+)
 from worlddb.model.address import Id, content_key
 from worlddb.model.inputs import Instant, from_micros, to_micros
-from worlddb.model.origin import FULL, Origin, level_of
+from worlddb.model.origin import Origin
 from worlddb.model.records import (
     SCOPE,
     Groups,
@@ -36,7 +42,6 @@ from worlddb.model.records import (
 )
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.trust_levels import TrustLevels
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
@@ -75,16 +80,10 @@ class Grant(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grants(Plain):
+class Grants(Page[Grant]):
     """Grants, in the order they were given."""
 
     grants: tuple[Grant, ...]
-
-    def __iter__(self) -> Iterator[Grant]:
-        return iter(self.grants)
-
-    def __len__(self) -> int:
-        return len(self.grants)
 
 
 def _world(reader: Reader, scope: ScopeName) -> list[int]:
@@ -97,11 +96,15 @@ def standing(
     reader: Reader, scope: ScopeName, to: Iterable[ScopeName], right: Right, now: int
 ) -> list[Id]:
     """Return the grants of a right to any of some scopes that stand now."""
-    worlds = _world(reader, scope)
     callers = {row for one in to for row in _world(reader, one)}
-    if not worlds or not callers:
-        return []
     texts = {TEXTS[right].format(one, scope) for one in to}
+    # First by what refers to the caller: whether a scope is there at all, no time must tell.
+    told = reader.edges_at(sorted(callers), "in", ("refers_to",)) if callers else []
+    if not any(body.content in texts for body in reader.bodies({one.source for one in told})):
+        return []
+    worlds = _world(reader, scope)
+    if not worlds:
+        return []
     keys = [content_key(GRANT, "", text, worlds[0]) for text in sorted(texts)]
     rows = reader.alike(keys, now, ALIKE_MAX)
     edges = reader.edges_at(rows, "out", ("refers_to",))
@@ -209,7 +212,7 @@ class GrantKeeper:
         if until is not None and to_micros(until, "until") <= self.db.engine.clock():
             raise InvalidInputError("until: give a time that is still to come")
         with self.db.transaction(self.actor, origin=self.origin) as tx:
-            self._refuse_untrusted(tx.reader, named)
+            refuse_untrusted(tx.reader, self.origin, named)
             return self._given(tx, named, receiver, right, until)
 
     def _given(
@@ -259,7 +262,7 @@ class GrantKeeper:
                 found = list(self._grants(view.reader, [row]))
             if not found or len(self.scopes.bounds) > 1:
                 raise NotFoundError(f"no grant here has the id {node.id}; list them to see them")
-            self._refuse_untrusted(tx.reader, found[0].scope)
+            refuse_untrusted(tx.reader, self.origin, found[0].scope)
             ended = tx.retire(node.id)
         return replace(found[0], until=ended.valid_to, ended=True)
 
@@ -267,7 +270,7 @@ class GrantKeeper:
         """Take what somebody else wrote into a scope out of it; see `Memory.refuse`."""
         named = self.scopes.owned(scope, "refuse")
         with self.db.transaction(self.actor, origin=self.origin) as tx:
-            self._refuse_untrusted(tx.reader, named)
+            refuse_untrusted(tx.reader, self.origin, named)
             with self.scopes.viewing(((named,),), ended=True) as view:
                 row, node = find_memory(view, id)
             world, above = _world(tx.reader, named)[0], _ways_up(tx.reader, row)
@@ -281,14 +284,6 @@ class GrantKeeper:
                 self._given(tx, named, writer, "refused")
         commit, root = self.scopes.own_commit(tx.commit, named)
         return Retired(ids=(node.id,), scopes=(named,), commit=commit, root_state=root)
-
-    def _refuse_untrusted(self, reader: Reader, scope: ScopeName) -> None:
-        """Refuse a caller who is not trusted in full to open or close a scope."""
-        own = () if self.origin is None else (self.origin,)
-        rows = generations(reader, scope)[-1:]
-        world = Id(reader.world(rows[0] if rows else ROOT_ROW).id)
-        if level_of(own, TrustLevels(reader).settings(world)) < FULL:
-            raise RejectedError("only a caller who is trusted in full may decide that")
 
     def _now(self, reader: Reader) -> int:
         return max(self.db.engine.clock(), reader.head().time)

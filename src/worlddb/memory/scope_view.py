@@ -19,6 +19,7 @@ from worlddb.ingest.write_request import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, to_micros
+from worlddb.model.origin import FULL, Origin, level_of
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -36,7 +37,8 @@ from worlddb.model.records import (
     scope_named,
 )
 from worlddb.store.interface import Reader, Store
-from worlddb.store.rows import ROOT_ROW, BodyRow
+from worlddb.store.rows import ROOT_ROW, BodyRow, ListedOnly
+from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import NOWHERE, Moment, View, is_answer, moment_of
 
 DEFAULT_USER = "default"
@@ -88,6 +90,15 @@ class CallerScopes:
         lost = own.keys() - by_kind(bounds).keys()
         usual = tuple(group for group in self.usual if group[0].kind not in lost)
         return replace(self, bounds=bounds, usual=usual)
+
+    def refuse_bound(self, what: str) -> None:
+        """Refuse a bound caller what is about the whole store.
+
+        Raises:
+            RejectedError: the caller is bound.
+        """
+        if self.bounds:
+            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
 
     def strangers(self, given: Mapping[str, Any]) -> tuple[ScopeName, ...]:
         """Return the scopes outside the bounds that a call names."""
@@ -402,17 +413,23 @@ def page(
     Summaries and facts that were derived from memories are found by recall; they are not listed.
     """
     reader, moment = view.reader, view.moment
-    last = reader.head().nodes + 1 if before is None else before
+    last = _newest(view) + 1 if before is None else min(before, _newest(view) + 1)
+    only = _listed_only(view, types)
     found: list[int] = []
     few = None if view.where is None else view.where.few(FEW_MAX)
-    worlds = _smallest(view, last) if few is None else view.worlds
-    left = None if few is None else _directly_in(view, few, last)
+    worlds = _smallest(view, last, only) if few is None else view.worlds
+    is_last = few is not None
     while len(found) < most:
-        rows = _placed(view, worlds, last, CHUNK) if left is None else left
-        left = None if left is None else []
+        if few is None:
+            rows = reader.placed.candidates(worlds, last, CHUNK, only)
+            is_last = len(rows) < CHUNK
+        else:
+            rows = _directly_in(view, view.worlds, few, last)
         if not rows:
             break
         last = rows[-1]
+        if few is None and (moment.known is not None or moment.valid is not None):
+            rows = _directly_in(view, worlds, rows, rows[0] + 1)
         seen = view.keep(rows)
         memories = [
             body.row
@@ -421,37 +438,47 @@ def page(
         ]
         derived = reader.edges_at(memories, "out", ("derived_from",), moment.known)
         found += sorted(set(memories) - {item.source for item in derived}, reverse=True)
+        if is_last:
+            break
     return found[:most]
 
 
-def _directly_in(view: View, rows: Iterable[int], before: int) -> list[int]:
-    """Return those of some rows below `before` that are directly in the worlds, latest first."""
-    worlds = set(view.worlds)
+def _newest(view: View) -> int:
+    """Return the highest row of a node that was there at the known time."""
+    head, known = view.reader.head(), view.moment.known
+    if known is None or known >= head.seq:
+        return head.nodes
+    return next((one.nodes for one in view.reader.commits(known - 1, 1, False)), 0)
+
+
+def _listed_only(view: View, types: Sequence[str] | None) -> ListedOnly:
+    """Return what the store can tell of the nodes that a page shows, without reading them."""
+    moment = view.moment
+    return ListedOnly(
+        at=to_micros(moment.now if moment.valid is None else moment.valid, "valid"),
+        begun=moment.valid is not None,
+        lasting=not view.include_ended,
+        known=moment.known,
+        types=None if types is None else tuple(types),
+    )
+
+
+def _directly_in(view: View, worlds: Sequence[int], rows: Iterable[int], before: int) -> list[int]:
+    """Return those of some rows below `before` that are directly in worlds, latest first."""
     holders = _holders(view.reader, (row for row in rows if row < before), view.moment)
-    return sorted((row for row, held in holders.items() if held & worlds), reverse=True)
+    wanted = set(worlds)
+    return sorted((row for row, held in holders.items() if held & wanted), reverse=True)
 
 
-def _smallest(view: View, before: int) -> Sequence[int]:
+def _smallest(view: View, before: int, only: ListedOnly) -> Sequence[int]:
     """Return the group of worlds to go through: one that a single chunk exhausts, if there is one.
 
     What is listed has to be directly in it; so only scopes themselves will do.
     """
-    for group in (view.worlds, *view.within):
-        if len(_placed(view, group, before, CHUNK)) < CHUNK:
+    for group in (view.worlds, *view.within) if view.within else ():
+        if len(view.reader.placed.candidates(group, before, CHUNK, only)) < CHUNK:
             return group
     return view.worlds
-
-
-def _placed(view: View, worlds: Sequence[int], before: int, most: int) -> list[int]:
-    reader, moment = view.reader, view.moment
-    if moment.known is None and moment.valid is None:
-        now = to_micros(moment.now, "now")
-        return reader.placed.latest(worlds, before, now, most)
-    # The past is not indexed: read it whole.
-    rows = {row for world in worlds for row in reader.children(world, moment.known)}
-    edges = reader.edges_at(worlds, "out", ("contains",), moment.known)
-    rows.update(item.target for item in edges if moment.holds(item.edge))
-    return sorted((row for row in rows if row < before), reverse=True)[:most]
 
 
 def inside_memories(reader: Reader, rows: Iterable[int]) -> set[int]:
@@ -500,3 +527,19 @@ def _holders(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, s
         if moment.holds(item.edge):
             found.setdefault(item.target, set()).add(item.source)
     return found
+
+
+def refuse_untrusted(
+    reader: Reader, origin: Origin | None, scope: ScopeName | None, what: str = "decide that"
+) -> None:
+    """Refuse a caller whose origin a scope, or the whole store, does not trust in full.
+
+    Raises:
+        RejectedError: it does not.
+    """
+    if origin is None:
+        return
+    rows = [] if scope is None else generations(reader, scope)[-1:]
+    world = Id(reader.world(rows[0] if rows else ROOT_ROW).id)
+    if level_of((origin,), TrustLevels(reader).settings(world)) < FULL:
+        raise RejectedError(f"only a caller who is trusted in full may {what}")

@@ -3,23 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from worlddb.errors import ConflictError
+from worlddb.errors import ConflictError, InvalidInputError
+from worlddb.files.versioned_files import Files, FilesHome
+from worlddb.memory.scope_view import generations
+from worlddb.memory.writes import MemoryWriter
+from worlddb.model.address import Id
 from worlddb.model.inputs import Instant
-from worlddb.model.records import ScopeIds
+from worlddb.model.records import SCOPE, ScopeIds, born
+from worlddb.store.interface import Reader
+from worlddb.write.transaction import Transaction
 
 if TYPE_CHECKING:
-    from worlddb.files.file_values import FileChange, FileList, FileMatches, FilePaths, FileText
-    from worlddb.files.versioned_files import Files
-    from worlddb.memory.writes import MemoryWriter
+    from worlddb.files.file_tree import FileChange, FileList, FileMatches, FilePaths, FileText
 
 
+# Scope files: the file tree that lives in a scope.
+
+
+def scope_files(writer: MemoryWriter, scope: Mapping[str, Any]) -> Files:
+    """Return the files of the one scope that a call means; see `Memory.files_of`."""
+    names = [name for group in writer.scopes.written(scope) for name in group]
+    if len(names) != 1:
+        told = ", ".join(map(str, names))
+        raise InvalidInputError(f"files: live in one scope, not in {told}; name one of them")
+    store, name = writer.engine.store, names[0]
+
+    def find(reader: Reader) -> int | None:
+        rows = generations(reader, name)
+        return rows[-1] if rows and not reader.closed_by(rows[-1:]) else None
+
+    def make(tx: Transaction) -> Id:
+        number = len(generations(tx.reader, name))
+        return tx.create_node(type=SCOPE, name=str(name), created_at=born(number)).id
+
+    transact = partial(writer.engine.ingestion.transact, origin=writer.origin)
+    return Files(store, transact, FilesHome(find, make), writer.actor)
+
+
+# Scoped files.
+
+
+@dataclass(frozen=True, slots=True)
 class ScopedFiles:
-    """The calls of `Memory` on files; `Memory.files_of` has more of them."""
+    """The calls of one caller on files; `Memory.files_of` has more of them."""
 
-    _writer: MemoryWriter
+    writer: MemoryWriter
 
     def list_files(
         self,
@@ -36,7 +68,7 @@ class ScopedFiles:
             InvalidInputError: the path, the time or the scope is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        from worlddb.files.file_values import FileList
+        from worlddb.files.file_tree import FileList
 
         found = self._files(scope).list(path, depth=None if all else 1, as_of=as_of)
         return FileList(entries=tuple(found))
@@ -130,7 +162,7 @@ class ScopedFiles:
         Raises:
             InvalidInputError, RejectedError: as `list_files`.
         """
-        from worlddb.files.file_values import FilePaths
+        from worlddb.files.file_tree import FilePaths
 
         return FilePaths(paths=tuple(self._files(scope).glob(pattern, as_of=as_of)))
 
@@ -150,7 +182,7 @@ class ScopedFiles:
         Raises:
             InvalidInputError, RejectedError: as `list_files`.
         """
-        from worlddb.files.file_values import FileMatches
+        from worlddb.files.file_tree import FileMatches
 
         found = self._files(scope).grep(
             pattern,
@@ -163,9 +195,7 @@ class ScopedFiles:
         return FileMatches(matches=tuple(found))
 
     def _files(self, scope: Mapping[str, Any]) -> Files:
-        from worlddb.memory.scope_files import scope_files
-
-        return scope_files(self._writer, scope)
+        return scope_files(self.writer, scope)
 
     def _latest(self, files: Files, path: str, version: bytes | str | None) -> bytes | str:
         """Return the latest version of a file if it begins with these digits.
@@ -185,4 +215,4 @@ class ScopedFiles:
         """Return a change with the commit as the caller may know it."""
         if change.commit is None:
             return change
-        return replace(change, commit=self._writer.scopes.own_commit(change.commit)[0])
+        return replace(change, commit=self.writer.scopes.own_commit(change.commit)[0])

@@ -7,7 +7,7 @@ by its id finds it anywhere inside the bounds, as `read` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.ingest.identity_change import Split, decide_merges, split
-from worlddb.memory.governed_memory import GovernedMemory
-from worlddb.memory.own_history import OwnHistory, not_yours
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import (
     CommitPage,
@@ -29,8 +27,10 @@ from worlddb.memory.results import (
     Soundness,
 )
 from worlddb.memory.scope_sight import (
+    OwnHistory,
     inside_scopes,
     merge_proposal,
+    not_yours,
     owns,
     pairs_inside,
     sees,
@@ -39,7 +39,8 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like
+from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like, refuse_untrusted
+from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
 from worlddb.model.origin import Origin
@@ -56,13 +57,14 @@ from worlddb.model.records import (
 )
 from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.ontology.edge_types import default_handlers
+from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan, QueryBuilder
 from worlddb.query.query_spec import QuerySpec
-from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import View, moment_of
+from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
@@ -74,15 +76,22 @@ STATUS_AFTER: dict[Decision, ProposalStatus] = {
     "undo": "pending",
 }
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
+SEQ_DIGITS_MAX = 18  # Digits of the number of a commit; more do not fit into 63 bits.
 T = TypeVar("T", Split, Undone)
 QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
 
 
-class ScopedGraph(GovernedMemory):
-    """What `Memory` knows of edges, identity and history."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedGraph:
+    """What the memory of one caller knows of edges, identity and history."""
 
-    _origin: Origin | None
+    db: WorldDB
+    writer: MemoryWriter
+    reader: MemoryReader
+    scopes: CallerScopes
+    actor: str
+    origin: Origin | None
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -96,7 +105,7 @@ class ScopedGraph(GovernedMemory):
             RejectedError: the scope is outside the bounds of this memory.
             ProviderError: a search by vector, and the embedder failed.
         """
-        return self._reader.by_grant(scope, lambda reader: self._queried(reader, query, scope))
+        return self.reader.by_grant(scope, lambda reader: self._queried(reader, query, scope))
 
     def _queried(
         self, reader: MemoryReader, query: QueryInput, scope: Mapping[str, Any]
@@ -114,7 +123,7 @@ class ScopedGraph(GovernedMemory):
         Raises:
             InvalidInputError, NotFoundError, RejectedError: as `query`.
         """
-        scopes = self._scopes.acting(scope)
+        scopes = self.scopes.acting(scope)
         builder = self._builder(scopes, query, scope)
         if builder is None:
             raise NotFoundError("there is no such scope yet; write to it first")
@@ -153,9 +162,10 @@ class ScopedGraph(GovernedMemory):
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
-        reach = self._scopes.reach(scope)
-        with self.db.transaction(self._actor, origin=self._origin) as tx:
-            with self._scopes.viewing(reach, ended=True) as view:
+        reach = self.scopes.reach(scope)
+        (metadata,), _ = self.writer.without_secret_values((metadata,), scope)
+        with self.db.transaction(self.actor, origin=self.origin) as tx:
+            with self.scopes.viewing(reach, ended=True) as view:
                 ends = [find_inside(view, given)[1].id for given in (source, target)]
             return tx.write_edge(
                 type, *ends, valid_from=valid_from, valid_to=valid_to, metadata=metadata
@@ -169,9 +179,9 @@ class ScopedGraph(GovernedMemory):
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
-        reach = self._scopes.reach(scope)
-        with self.db.transaction(self._actor, origin=self._origin) as tx:
-            with self._scopes.viewing(reach, ended=True) as view:
+        reach = self.scopes.reach(scope)
+        with self.db.transaction(self.actor, origin=self.origin) as tx:
+            with self.scopes.viewing(reach, ended=True) as view:
                 row = self._edge(view, id)
             return tx.delete_edge(row.edge.id)
 
@@ -207,7 +217,7 @@ class ScopedGraph(GovernedMemory):
             RejectedError: the scope is outside the bounds of this memory.
         """
         check_whole(limit, "limit", 1, PAGE_MAX)
-        with self._scopes.viewing(self._scopes.groups(scope), ended=True) as view:
+        with self.scopes.viewing(self.scopes.groups(scope), ended=True) as view:
             wanted: Any = None if status == "all" else status
             found = lookup.proposals(view.reader, wanted, view.moment)
             kept = pairs_inside(view, [(one.left, one.right) for one in found])
@@ -232,24 +242,24 @@ class ScopedGraph(GovernedMemory):
         """
         if decision not in STATUS_AFTER:
             raise InvalidInputError(f"decision {decision!r:.40}: use accept, reject or undo")
-        with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
+        with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             edge = self._edge(view, id).edge.id
         engine = self.db.engine
-        tx = self.db.transaction(self._actor, origin=self._origin)
+        tx = self.db.transaction(self.actor, origin=self.origin)
         done = decide_merges(engine.store, engine.clock, tx, [edge], STATUS_AFTER[decision])[0]
         with self.db.engine.store.read() as reader:
             return merge_proposal(reader, done)
 
     def accept_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Accept a merge proposal; see `decide_merge`."""
+        """Accept a merge proposal. Raises: as `decide_merge`."""
         return self.decide_merge(id, "accept", **scope)
 
     def reject_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Reject a merge proposal; see `decide_merge`."""
+        """Reject a merge proposal. Raises: as `decide_merge`."""
         return self.decide_merge(id, "reject", **scope)
 
     def undo_merge(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> MergeProposal:
-        """Undo an accepted merge; see `decide_merge`."""
+        """Undo an accepted merge. Raises: as `decide_merge`."""
         return self.decide_merge(id, "undo", **scope)
 
     def split(
@@ -264,11 +274,11 @@ class ScopedGraph(GovernedMemory):
             StorageError, ConflictError: the store cannot be written.
         """
         given = [memories] if isinstance(memories, bytes | str) else list(memories)
-        with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
+        with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             entity = find_inside(view, id)[1].id
             mine = [find_memory(view, one)[1].id for one in given]
         engine = self.db.engine
-        tx = self.db.transaction(self._actor, origin=self._origin)
+        tx = self.db.transaction(self.actor, origin=self.origin)
         return self._own(split(engine.store, engine.clock, tx, entity, mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
@@ -278,13 +288,13 @@ class ScopedGraph(GovernedMemory):
             InvalidInputError, NotFoundError: there is no such name here.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        with self._scopes.viewing(self._scopes.reach(scope), ended=True) as view:
+        with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row, _ = find_inside(view, id)
             # What is outside neither counts nor leads on.
             keep = partial(inside_scopes, view) if view.worlds != [ROOT_ROW] else None
             found = lookup.export_identity(view.reader, row, view.moment, keep)
         nodes, ids = found.nodes, {node.id for node in found.nodes}
-        nodes = tuple(_without_strangers(self._scopes, nodes))
+        nodes = tuple(_without_strangers(self.scopes, nodes))
         names = [name for node in nodes for name in (node.name, *node.aliases) if name]
         sources = [source for node in nodes for source in node.provenance]
         return Identity(
@@ -305,7 +315,7 @@ class ScopedGraph(GovernedMemory):
             RejectedError: the scope is outside the bounds of this memory.
         """
         check_whole(limit, "limit", 1, PAGE_MAX)
-        with self._scopes.viewing(self._scopes.groups(scope)) as view:
+        with self.scopes.viewing(self.scopes.groups(scope)) as view:
             found = lookup.conflicts(view.reader, view.moment, include_settled)[::-1]
             kept = pairs_inside(view, [(one.left, one.right) for one in found])
             mine = [one for one, keep in zip(found, kept, strict=True) if keep]
@@ -327,21 +337,23 @@ class ScopedGraph(GovernedMemory):
 
         Raises:
             InvalidInputError, NotFoundError: no such commit.
-            RejectedError: the commit changed something outside the scope or the bounds.
+            RejectedError: the commit changed something outside the scope or the bounds, or the
+                caller is not trusted in full.
             ConflictError: it was undone already, or it erased texts; or the store is busy.
             StorageError: the store cannot be written.
         """
-        reach = self._scopes.reach(scope)
+        reach = self.scopes.reach(scope)
+        self._refuse_untrusted(reach, "undo; retire what you wrote instead")
 
         def check(reader: Reader, effects: CommitEffects) -> Callable[[set[int]], set[int]]:
             view = self._view(reader, reach)
             if reach and not owns(view, effects):
                 raise not_yours()
-            return partial(inside_scopes, view) if self._scopes.bounds else set
+            return partial(inside_scopes, view) if self.scopes.bounds else set
 
         engine = self.db.engine
-        transaction = self.db.transaction(self._actor, origin=self._origin)
-        if not self._scopes.bounds:
+        transaction = self.db.transaction(self.actor, origin=self.origin)
+        if not self.scopes.bounds:
             return undo_commits(
                 engine.store, engine.clock, transaction, commit, dry_run=dry_run, check=check
             )
@@ -351,7 +363,7 @@ class ScopedGraph(GovernedMemory):
         own = list(given)
         with engine.store.read() as reader:
             undone = set(undone_by(reader, range(1, reader.head().seq + 1)))
-            history = OwnHistory(self._scopes, reader, self._view(reader, reach))
+            history = OwnHistory(self.scopes, reader, self._view(reader, reach))
             seqs = history.numbers(own, undone)
             if any(seq in undone for seq in seqs):
                 raise ConflictError("this commit was undone already; undo the undo")
@@ -363,9 +375,9 @@ class ScopedGraph(GovernedMemory):
 
     def _own(self, done: T) -> T:
         """Return a result with the number and the state that the caller may know."""
-        if not self._scopes.bounds:
+        if not self.scopes.bounds:
             return done
-        commit, root = self._scopes.own_commit(done.commit)
+        commit, root = self.scopes.own_commit(done.commit)
         return replace(done, commit=commit, root_state=root)
 
     def log(
@@ -380,12 +392,12 @@ class ScopedGraph(GovernedMemory):
             RejectedError: the scope is outside the bounds of this memory.
         """
         check_whole(limit, "limit", 1, PAGE_MAX)
-        reach = self._scopes.reach(scope)
+        reach = self.scopes.reach(scope)
         with self.db.engine.store.read() as reader:
             head = reader.head().seq
             last = head if cursor is None else _before(reader, cursor)
-            if self._scopes.bounds:
-                walk = OwnHistory(self._scopes, reader, self._view(reader, reach)).walk(last)
+            if self.scopes.bounds:
+                walk = OwnHistory(self.scopes, reader, self._view(reader, reach)).walk(last)
             else:
                 walk = self._walk(reader, reach, last)
             found = [commit for _, commit in islice(walk, limit)]
@@ -409,12 +421,12 @@ class ScopedGraph(GovernedMemory):
             NotFoundError: there is no such commit.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        reach = self._scopes.reach(scope)
-        if self._scopes.bounds:
+        reach = self.scopes.reach(scope)
+        if self.scopes.bounds:
             for number in (first, last):
                 check_whole(number, "diff", 0)
             with self.db.engine.store.read() as reader:
-                history = OwnHistory(self._scopes, reader, self._view(reader, reach))
+                history = OwnHistory(self.scopes, reader, self._view(reader, reach))
                 first, last = history.upper(first), history.upper(last)
         found = self.db.diff(first, last)
         if not reach:
@@ -423,7 +435,7 @@ class ScopedGraph(GovernedMemory):
             view = self._view(reader, reach)
             nodes = [node for node in found.nodes if sees(view, [node.id])]
             return Diff(
-                nodes=tuple(_without_strangers(self._scopes, nodes)),
+                nodes=tuple(_without_strangers(self.scopes, nodes)),
                 edges=tuple(edge for edge in found.edges if sees(view, [edge.source, edge.target])),
                 changes=tuple(one for one in found.changes if sees_change(view, one)),
             )
@@ -435,7 +447,7 @@ class ScopedGraph(GovernedMemory):
             InvalidInputError, NotFoundError: no such node.
             RejectedError: this memory is bound; a proof names nodes of others.
         """
-        self._refuse_bound("a proof")
+        self.scopes.refuse_bound("a proof")
         with self.db.engine.store.read() as reader:
             proof = self.db.prove(id)
             root = Id(reader.head().root_state)
@@ -447,7 +459,7 @@ class ScopedGraph(GovernedMemory):
         Raises:
             RejectedError: this memory is bound; a check is about the whole store.
         """
-        self._refuse_bound("a check")
+        self.scopes.refuse_bound("a check")
         problems = tuple(self.db.check())
         last = None if problems else self.db.log(limit=1, newest_first=True)[0]
         return Soundness(
@@ -474,7 +486,7 @@ class ScopedGraph(GovernedMemory):
         world = self._one_world(scope, "consolidate")
         chosen = None if world == self.db.root_id else world
         report = self.db.consolidate(chosen, min_age=min_age, dry_run=dry_run)
-        return replace(report, commits=()) if self._scopes.bounds else report
+        return replace(report, commits=()) if self.scopes.bounds else report
 
     # -- ontology ----------------------------------------------------------------------------------
 
@@ -523,12 +535,13 @@ class ScopedGraph(GovernedMemory):
         Raises:
             InvalidInputError: a trait is wrong, the type ships, or several scopes are named.
             NotFoundError: there is no such scope yet.
-            RejectedError: the scope is outside the bounds of this memory.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
             StorageError, ConflictError: the store cannot be written.
         """
+        self._refuse_untrusted(self.scopes.reach(scope), "declare an edge type")
         return self.db.ontology(self._one_world(scope, "declare")).declare(
             type,
-            actor=self._actor,
+            actor=self.actor,
             functional=functional,
             newer_ends_older=newer_ends_older,
             symmetric=symmetric,
@@ -540,19 +553,25 @@ class ScopedGraph(GovernedMemory):
 
     def _one_world(self, scope: Mapping[str, Any], what: str) -> Id:
         """Return the world of the one scope that is meant; without any, the root world."""
-        reach = self._scopes.reach(scope)
+        reach = self.scopes.reach(scope)
         if not reach:
             return self.db.root_id
         if len(reach) > 1 or len(reach[0]) > 1:
             raise InvalidInputError(f"{what}: name one scope, or none for the whole store")
-        with self._scopes.viewing(reach) as view:
+        with self.scopes.viewing(reach) as view:
             if view.worlds == [lookup.NOWHERE]:
                 raise NotFoundError(f"there is no scope {reach[0][0]}; write to it first")
             return Id(view.reader.world(view.worlds[0]).id)
 
+    def _refuse_untrusted(self, reach: Groups, what: str) -> None:
+        """Refuse a caller whose origin the first scope it means does not trust in full."""
+        if self.origin is not None:
+            with self.db.engine.store.read() as reader:
+                refuse_untrusted(reader, self.origin, reach[0][0] if reach else None, what)
+
     def _view(self, reader: Reader, groups: Groups) -> View:
-        moment = moment_of(reader, NOW, self._scopes.clock())
-        return self._scopes.view(reader, groups, moment, ended=True)
+        moment = moment_of(reader, NOW, self.scopes.clock())
+        return self.scopes.view(reader, groups, moment, ended=True)
 
 
 def _without_strangers(scopes: CallerScopes, nodes: Iterable[Node]) -> Iterator[Node]:
@@ -566,7 +585,7 @@ def _without_strangers(scopes: CallerScopes, nodes: Iterable[Node]) -> Iterator[
 
 def _before(reader: Reader, cursor: str) -> int:
     """Return the number of the commit before the last one of a page."""
-    if not isinstance(cursor, str) or not cursor.isdecimal():
+    if not isinstance(cursor, str) or not cursor.isdecimal() or len(cursor) > SEQ_DIGITS_MAX:
         raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
     found = reader.commit_at(int(cursor) - 1)
     return -1 if found is None else found

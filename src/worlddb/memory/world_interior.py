@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from worlddb.errors import InvalidInputError
 from worlddb.memory.reads import PAGE_MAX, MemoryReader
 from worlddb.memory.scope_view import CHUNK, find_inside
 from worlddb.model.address import Id
@@ -59,7 +58,7 @@ def interior_page(
         world = view.worlds[0] if id is None else _world(view, id)
         if world == NOWHERE:
             return Interior(world=None, size=0, nodes=(), sizes=(), next_cursor=None)
-        rows = _rows(view, world, type, _place(view, cursor), limit + 1)
+        rows = _rows(view, world, type, reader.place(view, cursor), limit + 1)
         held = view.reader.nodes(rows[:limit], view.moment.known)
         nodes = tuple(held[row] for row in rows[:limit])
         whole = not view.within
@@ -79,18 +78,6 @@ def _world(view: View, id: bytes | str) -> int:
     own = {str(Id(view.reader.world(row).id)): row for row in view.worlds if row != NOWHERE}
     given = id if isinstance(id, str) else id.hex()
     return own[given] if given in own else find_inside(view, id)[0]
-
-
-def _place(view: View, cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    try:
-        row = view.reader.node_row(bytes.fromhex(cursor))
-    except ValueError:
-        row = None
-    if row is None:
-        raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
-    return row
 
 
 def _rows(view: View, world: int, type: str | None, place: int | None, most: int) -> list[int]:

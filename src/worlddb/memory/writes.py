@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from worlddb.engine import Engine
-from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
+    begun_alone,
+    changes_of_turns,
     chat_draft,
     growth_of,
-    ids_of_turns,
     without_session,
 )
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
-from worlddb.ingest.extractors import messages_of, same_text
-from worlddb.ingest.ingestion import brought_in, ended_by, is_immediate
+from worlddb.ingest.ingestion import (
+    DatedDraft,
+    Ingestion,
+    Landed,
+    brought_in,
+    ended_by,
+    is_immediate,
+    is_short,
+)
 from worlddb.ingest.memory_parts import PartChanges
 from worlddb.ingest.plan import Outcome, WritePlan
 from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
@@ -39,24 +47,38 @@ from worlddb.memory.scope_view import (
     find_memory,
     generations,
     scopes_of,
-    successors,
 )
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
 from worlddb.model.origin import Origin, at_most, check_origin, lowered
-from worlddb.model.records import DOCUMENT, NOW, WHOLES, Commit, Groups, Node, ScopeName
+from worlddb.model.records import Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
-from worlddb.view.visibility import View, moment_of
 
 MAYBE_SECRET = re.compile(
     r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
     r"|bearer|://"
 )
-"""A text without any of these has no secret of a known form (`secret_check.py`)."""
+"""A text without any of these has no secret of a known form (`trust_settings.py`)."""
+SECRET_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "bearer")
+LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){12}")
+LONG_WORD = 20  # characters without a space, as above
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
-AROUND = "around"
-"""The key by which a draft means the world that an amended memory lies in."""
+
+
+def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
+    """Return a scope's present world: its id, its generation, and its row if it is made."""
+    rows = generations(reader, scope)
+    if not rows or reader.closed_by(rows[-1:]):
+        return scope.id(len(rows)), len(rows), None
+    generation = len(rows) - 1
+    return scope.id(generation), generation, rows[-1]
+
+
+def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
+    """Return the worlds of those bounds that the home is not one of."""
+    groups = [[world_of(reader, name)[0] for name in group] for group in bounds]
+    return [group for group in groups if home not in group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +105,18 @@ class ScopeDestination:
 
     def grown(self, reader: Reader, now: int) -> Growth | None:
         """Return which session of the scopes a chat continues, and what is new in it."""
-        if not self.chat:
-            return None
-        rows = [_world(reader, name)[2] for name in self.scopes]
-        if any(row is None for row in rows):
-            return None
-        return growth_of(reader, [row for row in rows if row is not None], now, self.chat)
+        worlds = self._worlds(reader) if self.chat else []
+        return growth_of(reader, worlds, now, self.chat) if worlds else None
+
+    def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
+        """Return the memory that the first message of a new chat was written as, alone."""
+        worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
+        return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
+
+    def _worlds(self, reader: Reader) -> list[int]:
+        """Return the worlds of the scopes; none if one of them is new."""
+        rows = [world_of(reader, name)[2] for name in self.scopes]
+        return [] if None in rows else [row for row in rows if row is not None]
 
     def goes_on(self, messages: Sequence[Message]) -> bool:
         """Return whether one message is the begin or the next turn of a chat that has a name."""
@@ -98,9 +126,9 @@ class ScopeDestination:
 
     def locate(self, reader: Reader) -> Target:
         """Return where the scopes are on this snapshot."""
-        worlds = {name: _world(reader, name) for name in self.scopes}
+        worlds = {name: world_of(reader, name) for name in self.scopes}
         home, _, row = worlds[self.scopes[0]]
-        within = _further_bounds(reader, self.bounds, home)
+        within = further_bounds(reader, self.bounds, home)
         key = written = None
         if self.key is not None:
             bounds = [world for group in within for world in group]
@@ -127,38 +155,90 @@ class ScopeDestination:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class AmendDestination:
-    """Wherever a memory lies that is amended."""
+def may_be_secret(text: str) -> bool:
+    """Return whether `MAYBE_SECRET` is in a text; most texts are told faster by their words."""
+    folded = text.casefold()
+    return (
+        any(word in folded for word in SECRET_WORDS)
+        or "://" in text
+        or max(map(len, text.split()), default=0) >= LONG_WORD
+        or LONG_NUMBER.search(text) is not None
+    ) and MAYBE_SECRET.search(text) is not None
 
-    memory: Id
-    caller: CallerScopes
-    reach: Groups
 
-    def locate(self, reader: Reader) -> Target:
-        """Return the worlds of the memory on this snapshot."""
-        moment = moment_of(reader, NOW, self.caller.clock())
-        view = self.caller.view(reader, self.reach, moment, ended=True)
-        row, old = find_memory(view, self.memory)
-        _refuse_ended(view, row, old)
-        lives, around, others = _homes(view, row)
-        home = _own_home(view, self.caller.bounds, row, lives)
-        guests: set[Id] = set()
-        if self.caller.bounds and others:
-            from worlddb.memory.scope_grants import guest_worlds
+@dataclass(slots=True, kw_only=True)
+class _NewText:
+    """A text on its way into scopes: what is asked, and what the store has to say to that.
 
-            now = to_micros(moment.now, "now")
-            guests, closed = guest_worlds(reader, self.caller, others, now)
-            others = [world for world in others if world not in closed]
-        return Target(
-            commit=reader.head().seq,
-            home=home,
-            home_row=reader.node_row(home),
-            memberships=tuple(others),
-            name_worlds=tuple(one for one in (lives, *others) if one not in {home, *guests}),
-            within=_further_bounds(reader, self.caller.bounds, home),
-            anchors={AROUND: around},
+    `fresh` are the messages that are new, `ahead` is what was read in them before the store was
+    looked at. The rest is as of the last `look`.
+    """
+
+    ingestion: Ingestion
+    destination: ScopeDestination
+    messages: list[Message]
+    at: Instant | None
+    extractor: Extractor | str | None
+    is_chat: bool
+    given: Marks
+    stated: StatedNames | None
+    asked: Callable[..., WriteRequest]
+    origin: Origin | None
+    parts: PartChanges | None = None
+    ahead: DatedDraft | None = None
+    fresh: list[Message] = field(default_factory=list)
+    growth: Growth | None = None
+    begun: Id | None = None
+    target: Target | None = None
+    unsaid: tuple[int, str] | None = None
+    last: int = 0
+
+    def read_ahead(self) -> None:
+        """Read a text before the store is looked at; of a chat only the new messages are read."""
+        if not self.destination.chat:
+            self.ahead = self.ingestion.draft(self.messages, self.at, self.extractor)
+
+    def look(self, reader: Reader) -> bool:
+        """Look where the messages go and which of them are new; return whether any are."""
+        self.last = reader.head().time
+        if self.destination.chat:
+            self.growth = self.destination.grown(reader, self.last)
+            self.destination = replace(self.destination, growth=self.growth)
+            self.begun = self.destination.begun(reader, self.last, self.given.metadata or {})
+        self.target = self.destination.locate(reader)
+        if self.destination.chat:
+            self.fresh = self.messages if self.growth is None else list(self.growth.fresh)
+        else:
+            found = self.ingestion.spelled_as_known(reader, self.messages, self.target)
+            self.fresh, self.unsaid = found
+        return self.target.written is None and bool(self.fresh)
+
+    def request(self) -> WriteRequest:
+        """Return what is to be written, after a `look`."""
+        assert self.target is not None
+        fresh, read = self.fresh, self.ahead
+        if read is None or fresh is not self.messages or (self.at is None and read.at <= self.last):
+            read = self.ingestion.draft(fresh, self.at, self.extractor, self.last)
+        draft, parts = read.draft, self.parts
+        if self.is_chat:
+            draft = chat_draft(draft, fresh, session=self.destination.goes_on(fresh))
+            parts = changes_of_turns(draft, fresh, self.begun)
+        draft = draft if self.stated is None else self.stated.added_to(draft)
+        draft = draft if self.given.expires is None else self.given.ending(draft)
+        return self.asked(
+            draft=draft if self.growth is None else without_session(draft),
+            memory=draft.nodes[0].key,
+            destination=self.destination,
+            target=self.target,
+            parts=parts,
+            waiting=read.waiting,
+            origins=brought_in(draft, fresh, self.origin),
+            unsaid=self.unsaid,
         )
+
+    def ask(self, reader: Reader) -> WriteRequest | None:
+        """Return what is to be written into a store that is in this state; None if nothing is."""
+        return self.request() if self.look(reader) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +272,9 @@ class MemoryWriter:
         if origin is not None or self.origin is not None:
             origin = lowered(origin, self.origin)
         messages, secrets = self.without_secrets(messages, scope)
+        beside, more = self.without_secret_values((source, marks, names, aliases), scope)
+        source, marks, names, aliases = beside
+        secrets = tuple(dict.fromkeys((*secrets, *more)))
         given, stated = self.told(marks, names, aliases)
         destination = self.destination(scope, idempotency_key, messages)
         origin = self.origin_in(destination, origin)
@@ -223,11 +306,21 @@ class MemoryWriter:
         self, messages: list[Message], scope: Mapping[str, Any]
     ) -> tuple[list[Message], tuple[str, ...]]:
         """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
-        if not any(MAYBE_SECRET.search(message.text) for message in messages):
+        if not any(may_be_secret(message.text) for message in messages):
             return messages, ()
-        from worlddb.memory.secret_check import checked
+        from worlddb.memory.trust_settings import checked
 
         return checked(self, messages, scope)
+
+    def without_secret_values(
+        self, values: tuple[Any, ...], scope: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
+        if not may_be_secret(repr(values)):
+            return values, ()
+        from worlddb.memory.trust_settings import checked_values
+
+        return checked_values(self, values, scope)
 
     def destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
@@ -281,50 +374,48 @@ class MemoryWriter:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
         ingestion = self.engine.ingestion
         chosen = self.extractor if extractor is None else extractor
-        told = {} if released is None else {released.id: {QUARANTINE: "released"}}
-        parts = PartChanges(told=told) if told else None
-
-        def request() -> WriteRequest:
-            draft, waiting = ingestion.draft(messages, at, chosen, last)
-            if is_chat:
-                draft = chat_draft(draft, messages, session=destination.goes_on(messages))
-            draft = draft if stated is None else stated.added_to(draft)
-            draft = draft if given.expires is None else given.ending(draft)
-            return WriteRequest(
-                draft=draft if growth is None else without_session(draft),
-                memory=draft.nodes[0].key,
-                destination=destination,
-                target=target,
+        new = _NewText(
+            ingestion=ingestion,
+            destination=destination,
+            messages=messages,
+            at=at,
+            extractor=chosen,
+            is_chat=is_chat,
+            given=given,
+            stated=stated,
+            asked=partial(
+                WriteRequest,
                 actor=self.actor,
                 source=source,
                 metadata=given.metadata,
-                parts=ids_of_turns(draft, messages) if is_chat else parts,
-                waiting=waiting,
                 supersede=self.supersede,
-                origins=brought_in(draft, messages, origin),
                 caller=origin if released is None else None,
                 replaces=None if released is None else released.id,
                 released=released is not None,
-                unsaid=unsaid,
+            ),
+            origin=origin,
+        )
+        if released is not None:
+            new.parts = PartChanges(told={released.id: {QUARANTINE: "released"}})
+        if is_short(chosen, messages):
+            new.read_ahead()
+            landed = ingestion.write_at_once(
+                self.actor, origin if released is None else None, new.ask
             )
-
-        unsaid: tuple[int, str] | None = None
-        with ingestion.snapshot() as reader:
-            growth = destination.grown(reader, reader.head().time)
-            destination = replace(destination, growth=growth)
-            target = destination.locate(reader)
-            messages = messages if growth is None else list(growth.fresh)
-            if not destination.chat:
-                messages, unsaid = ingestion.spelled_as_known(reader, messages, target)
-            last = reader.head().time
-            is_new = target.written is None and bool(messages)
-            plan = ingestion.plan(request(), reader) if is_new and is_immediate(chosen) else None
-        if target.written is not None:
+        else:
+            with ingestion.snapshot() as reader:
+                is_new = new.look(reader)
+                now = is_new and is_immediate(chosen)
+                plan = ingestion.plan(new.request(), reader) if now else None
+            landed = ingestion.commit(plan or ingestion.plan(new.request())) if is_new else None
+        target, growth, names = new.target, new.growth, destination.scopes
+        if target is not None and target.written is not None:
             return self.known(target.written)
-        if growth is not None and not growth.fresh:
+        if landed is None:
+            assert growth is not None
             return self.known(growth.session)
-        done = self.commit(plan or ingestion.plan(request()), destination.scopes)
-        return replace(done, scopes=destination.scopes) if destination.strangers else done
+        done = self._done(landed, names)
+        return replace(done, scopes=names) if destination.strangers else done
 
     def release(self, node: Node, reach: Groups) -> Written:
         """Write what waits in quarantine as a successor that holds from now on."""
@@ -359,67 +450,26 @@ class MemoryWriter:
         origin: Origin | None = None,
     ) -> Written:
         """Replace a memory by another text; see `Memory.amend`."""
-        origin = lowered(origin, self.origin)
-        if not isinstance(text, str):
-            raise InvalidInputError(f"text: give text, not {type(text).__name__}")
-        messages_of(text)  # An empty text is refused, as by `write`.
-        (message,), secrets = self.without_secrets([Message(text=text)], scope)
-        text = message.text
-        given = marks_of(now=self.engine.clock(), **marks)
-        encode_metadata(given.metadata, self.engine.limits)
-        reach = self.scopes.reach(scope)
-        with self.scopes.viewing(reach, ended=True) as view:
-            row, old = find_memory(view, id)
-            destination = AmendDestination(old.id, self.scopes, reach)
-            target = destination.locate(view.reader)
-            names = scopes_of(view.reader, [row], view.moment)[row]
-            last = view.reader.head().time
-        if same_text(text, old.content) and not self._outlasts(given, old):
-            return self._marked(old, names, given)
-        speaker = {"Turn": old.name, "Passage": DOCUMENT}.get(old.type, "user")
-        draft, waiting = self.engine.ingestion.draft(
-            [Message(text=text, speaker=speaker)],
-            self._beginning(old, at, last),
-            self.extractor if extractor is None else extractor,
-        )
-        if given.expires is None and old.valid_to is not None:
-            given = replace(given, expires=to_micros(old.valid_to, "valid_to"))
-        draft = given.ending(draft)
-        origins = tuple(dict.fromkeys((*old.origins, *((origin,) if origin else ()))))
-        parent = None if target.anchors[AROUND] == target.home else AROUND
-        first = replace(draft.nodes[0], type=old.type, name=old.name, parent=parent)
-        request = WriteRequest(
-            draft=replace(draft, nodes=(first, *draft.nodes[1:])),
-            memory=first.key,
-            destination=destination,
-            target=target,
-            actor=self.actor,
-            source=source,
-            metadata={**old.metadata, **(given.metadata or {})},
-            waiting=waiting,
-            supersede=self.supersede,
-            replaces=old.id,
-            # A correction repeats most of the text, so it is trusted no more than that.
-            origins=dict.fromkeys((one.key for one in draft.nodes), origins) if origins else {},
-            caller=origin,
-        )
-        done = self.commit(self.engine.ingestion.plan(request), names)
-        return replace(done, secrets=secrets) if secrets else done
+        from worlddb.memory.amendments import amended
+
+        options: dict[str, Any] = {
+            "at": at,
+            "source": source,
+            "marks": marks,
+            "extractor": extractor,
+        }
+        return amended(self, id, text, scope=scope, origin=origin, **options)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
+        from worlddb.memory.amendments import refuse_ended
+
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row, old = find_memory(view, id)
-            _refuse_ended(view, row, old, whole=True)
-        self._marked(old, (), marks)
+            refuse_ended(view, row, old, whole=True)
+        self.marked(old, (), marks)
 
-    def _outlasts(self, given: Marks, old: Node) -> bool:
-        """Return whether a memory shall be true for longer than it is."""
-        if given.expires is None or old.valid_to is None:
-            return False
-        return given.expires > to_micros(old.valid_to, "valid_to")
-
-    def _marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
+    def marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Give a memory that stays as it is its marks; its end may only come earlier."""
         with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
@@ -430,12 +480,14 @@ class MemoryWriter:
 
     def commit(self, plan: WritePlan | WriteRequest, names: Sequence[ScopeName]) -> Written:
         """Carry out a plan and tell what that did."""
-        ingestion = self.engine.ingestion
-        request = plan.asked if isinstance(plan, WritePlan) else plan
-        outcome, commit, target = ingestion.commit(plan)
+        return self._done(self.engine.ingestion.commit(plan), names)
+
+    def _done(self, landed: Landed, names: Sequence[ScopeName]) -> Written:
+        """Tell what a write did, and look again at the names around it."""
+        request, outcome, commit, target = landed
         if target.written is not None:
             return self.known(target.written)
-        ingestion.look_again(target.home, outcome.created, self.recluster)
+        self.engine.ingestion.look_again(target.home, outcome.created, self.recluster)
         memory = outcome.ids[request.memory]
         return self._written(memory, names, request.draft, outcome, commit, request.waiting)
 
@@ -443,24 +495,6 @@ class MemoryWriter:
         """Return the first of some scopes that is the caller's own; None without bounds."""
         own = {scope for group in self.scopes.bounds for scope in group}
         return next((name for name in names if name in own), None)
-
-    def _beginning(self, old: Node, at: Instant | None, last: int) -> Instant:
-        """Return when an amendment begins: never before the memory that it supersedes.
-
-        Now is always after the `last` commit, also after a clock was set back.
-
-        Raises:
-            InvalidInputError: `at` is earlier.
-        """
-        began = to_micros(old.valid_from, "valid_from")
-        if at is None:
-            return from_micros(max(self.engine.clock(), began, last + 1))
-        if to_micros(at, "at") < began:
-            raise InvalidInputError(
-                f"at: memory {old.id.short} began at {old.valid_from.isoformat()}; give that time "
-                "or a later one"
-            )
-        return at
 
     def known(self, memory: Id) -> Written:
         """Return the result for a memory that the same idempotency key wrote before."""
@@ -505,63 +539,3 @@ class MemoryWriter:
             pending=None if waiting is None else waiting.error,
             left_out=tuple(outcome.left_out),
         )
-
-
-def _world(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
-    """Return a scope's present world: its id, its generation, and its row if it is made."""
-    rows = generations(reader, scope)
-    if not rows or reader.closed_by(rows[-1:]):
-        return scope.id(len(rows)), len(rows), None
-    generation = len(rows) - 1
-    return scope.id(generation), generation, rows[-1]
-
-
-def _further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
-    """Return the worlds of those bounds that the home is not one of."""
-    groups = [[_world(reader, name)[0] for name in group] for group in bounds]
-    return [group for group in groups if home not in group]
-
-
-def _own_home(view: View, bounds: Groups, row: int, home: Id) -> Id:
-    """Return where the names in a text about a memory belong: never outside the bounds.
-
-    A shared memory may live with another user, whose names and claims are not the caller's.
-    """
-    reader = view.reader
-    own = [_world(reader, name)[0] for group in bounds for name in group]
-    if not own or home in own:
-        return home
-    rows = {number: world for world in own if (number := reader.node_row(world)) is not None}
-    return next(rows[number] for number in rows if view.keep_inside({row}, [number]))
-
-
-def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
-    """Return where names in a memory's text belong, the world it lies in, and its other worlds."""
-    reader, moment = view.reader, view.moment
-    parent = reader.parents([row])[row]
-    assert parent is not None
-    around = reader.world(parent)
-    above = (
-        around
-        if around.type not in WHOLES or around.parent is None
-        else reader.world(around.parent)
-    )
-    holders = reader.edges_at([row], "in", ("contains",))
-    others = [item.edge.source for item in holders if moment.holds(item.edge)]
-    return Id(above.id), Id(around.id), others
-
-
-def _refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
-    """Refuse to amend what has ended, or what is more than one text; with `whole`, it may be.
-
-    Raises:
-        ConflictError: the memory has ended, or it is a session or a document.
-    """
-    if node.type in WHOLES and not whole:
-        part, kind = WHOLES[node.type].lower(), node.type.lower()
-        raise ConflictError(f"{node.id.short} is a whole {kind}; amend one of its {part}s")
-    if view.moment.holds(node):
-        return
-    by = ", ".join(ident.short for ident in successors(view, row))
-    reason = f"was superseded by {by}; amend that one" if by else "was retired; write a new memory"
-    raise ConflictError(f"memory {node.id.short} {reason}")

@@ -232,12 +232,18 @@ def node_address(
     ).digest()
 
 
+@lru_cache(maxsize=64)
+def _spaced(text: str) -> str:
+    """Return a text with single spaces; a write asks for the same one several times."""
+    return " ".join(text.split())
+
+
 def content_key(type_: str, name: str, content: str, world: int) -> int:
     """Return the number under which the content index files a node that was born in a world.
 
     Equal for equal texts, whatever the white space; of a node without content, for equal names.
     """
-    text = f"content\0{' '.join(content.split())}" if content else f"name\0{name}"
+    text = f"content\0{_spaced(content)}" if content else f"name\0{name}"
     return short_key(blake3(f"{world}\0{type_}\0{text}".encode("utf-8", "surrogatepass")).digest())
 
 

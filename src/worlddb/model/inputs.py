@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
 from worlddb.errors import CorruptionError, InvalidInputError, StorageError
@@ -242,8 +243,11 @@ def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
     Raises:
         InvalidInputError: not JSON data, or longer than the limit.
     """
-    if metadata is None:
+    if not metadata and (metadata is None or type(metadata) is dict):
         return "{}"
+    if type(metadata) is dict and (text := _flat_json(metadata)) is not None:
+        encode_text(text, "metadata", limits.metadata_bytes_max)
+        return text
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata: give a mapping, not {type(metadata).__name__}")
     try:
@@ -258,6 +262,18 @@ def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
         raise InvalidInputError(f"metadata: not JSON data: {error}") from None
     encode_text(text, "metadata", limits.metadata_bytes_max)
     return text
+
+
+def _flat_json(metadata: dict[Any, Any]) -> str | None:
+    """Return a mapping of texts to texts as canonical JSON; None if there is anything else in it.
+
+    Most edges have such metadata, and to set up the general encoder takes longer than this.
+    """
+    for key, value in metadata.items():
+        if type(key) is not str or type(value) is not str:
+            return None
+    said = [f"{_quoted(key)}:{_quoted(metadata[key])}" for key in sorted(metadata)]
+    return "{" + ",".join(said) + "}"
 
 
 def _json_only(value: Any, depth: int) -> Any:

@@ -1,4 +1,4 @@
-"""Proofs: that a node stands in the tree under a root state, checked with blake3 alone.
+"""Proofs: that a node stands under a root state, and that a journal only grew; by blake3 alone.
 
 A proof climbs from the node to the root. Each step opens one world: its own fields, the digest of
 its interior edges, and the way through its set of children: first the bucket that holds the member
@@ -9,21 +9,156 @@ the rest of this package's state; it can be rewritten from `model/address.py` in
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from blake3 import blake3
 
 from worlddb.model.address import (
     BLIND_BYTES,
     BUCKET_MAX,
     FORK_WIDTH,
+    ID_BYTES,
     ROOT_ID,
     Id,
     bucket_digest,
+    encode_field,
     erased_state,
     fork_digest,
     node_address,
 )
+from worlddb.model.records import Plain
+
+# History proof: that a later state of the journal only added commits to an earlier one.
+#
+# The *log* of a store is the list of its commits. Its head is the root of a binary hash tree over
+# them, as in RFC 9162 (Certificate Transparency), with blake3:
+#
+#     leaf(commit)       = blake3( field("worlddb.log.leaf.1") ‖ commit hash ‖ root state )
+#     fork(left, right)  = blake3( field("worlddb.log.fork.1") ‖ left ‖ right )
+#     head of n leaves   = leaf if n = 1, else fork(head of the first m, head of the rest),
+#                          m the largest power of 2 below n
+#
+# Whoever kept the head of an earlier time can have it shown that the log of a later head begins
+# with the very same commits: nothing was rewritten, left out or put in between. The proof has O(log
+# n) hashes, and holds across erasures, which destroy what single commits could be hashed from.
+
+_LEAF = encode_field(b"worlddb.log.leaf.1")
+_FORK = encode_field(b"worlddb.log.fork.1")
+
+
+def log_leaf(commit_hash: bytes, root_state: bytes) -> bytes:
+    """Return the leaf of a commit."""
+    return blake3(_LEAF + commit_hash + root_state).digest()
+
+
+def log_fork(left: bytes, right: bytes) -> bytes:
+    """Return the hash of two parts of the log, one after the other."""
+    return blake3(_FORK + left + right).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint(Plain):
+    """The log as of a commit: keep `log_head`. `path` shows that the commit is its last one."""
+
+    commit: int
+    hash: Id
+    root_state: Id
+    log_head: Id
+    path: tuple[Id, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryProof(Plain):
+    """Two states of a log, and why the later one begins with the earlier one."""
+
+    first: Checkpoint
+    last: Checkpoint
+    path: tuple[Id, ...]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> HistoryProof:
+        """Return the proof that `to_dict` wrote."""
+
+        def checkpoint(given: Mapping[str, Any]) -> Checkpoint:
+            ids = {name: Id(given[name]) for name in ("hash", "root_state", "log_head")}
+            return Checkpoint(commit=given["commit"], path=tuple(map(Id, given["path"])), **ids)
+
+        path = tuple(map(Id, data["path"]))
+        return cls(first=checkpoint(data["first"]), last=checkpoint(data["last"]), path=path)
+
+
+def verify_history(
+    proof: HistoryProof | Mapping[str, Any],
+    first_head: bytes | str | None = None,
+    last_head: bytes | str | None = None,
+) -> bool:
+    """Return whether nothing was rewritten between the two checkpoints of a proof.
+
+    `first_head` and `last_head` are log heads that you kept yourself; without one of them, the
+    head in the proof is taken for granted. Needs blake3 alone. What is malformed does not hold.
+    """
+    try:
+        proof = proof if isinstance(proof, HistoryProof) else HistoryProof.from_dict(proof)
+        for given, checkpoint in ((first_head, proof.first), (last_head, proof.last)):
+            if given is not None and Id(given) != checkpoint.log_head:
+                return False
+            if not _is_last(checkpoint):
+                return False
+        sizes = proof.first.commit + 1, proof.last.commit + 1
+        heads = _heads(*sizes, proof.first.log_head, proof.path)
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return False
+    return heads == (proof.first.log_head, proof.last.log_head)
+
+
+def _is_last(checkpoint: Checkpoint) -> bool:
+    """Return whether the commit is the last leaf under the head: all other parts are to its left.
+
+    Their number is that of the bits of the commit's number, so no other leaf has such a path.
+    """
+    if type(checkpoint.commit) is not int or checkpoint.commit < 0:
+        return False
+    if len(checkpoint.path) != checkpoint.commit.bit_count():
+        return False
+    digest = log_leaf(checkpoint.hash, checkpoint.root_state)
+    for left in checkpoint.path:
+        digest = log_fork(left, digest)
+    return digest == checkpoint.log_head
+
+
+def _heads(
+    first: int, last: int, first_head: bytes, path: Sequence[bytes]
+) -> tuple[bytes, bytes] | None:
+    """Return both heads as the path makes them, for logs of so many commits (RFC 9162, 2.1.4.2)."""
+    if not 0 < first <= last or any(len(part) != ID_BYTES for part in path):
+        return None
+    if first == last:
+        return (first_head, first_head) if not path else None
+    parts = list(path)
+    if first & (first - 1) == 0:
+        parts.insert(0, first_head)  # A whole tree is a part of the later one.
+    inner, outer = first - 1, last - 1
+    while inner & 1:
+        inner, outer = inner >> 1, outer >> 1
+    if not parts:
+        return None
+    earlier = later = parts[0]
+    for part in parts[1:]:
+        if outer == 0:
+            return None
+        if inner & 1 or inner == outer:
+            earlier, later = log_fork(part, earlier), log_fork(part, later)
+            while inner and not inner & 1:
+                inner, outer = inner >> 1, outer >> 1
+        else:
+            later = log_fork(later, part)
+        inner, outer = inner >> 1, outer >> 1
+    return (earlier, later) if outer == 0 else None
+
+
+# Nodes under a root state.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

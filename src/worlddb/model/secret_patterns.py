@@ -4,15 +4,18 @@
 
 A pattern names the form that an issuer documents, or the word that stands before a value
 ("password=…"). A value of no known form and without such a word is not found: this keeps accidents
-out of a memory and is no promise. Loaded by every hook, so it imports nothing but `re`.
+out of a memory and is no promise. Loaded by every hook, so it imports next to nothing.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 VALUE_CHARS_MIN = 8  # A shorter value after "password:" is more often a word than a password.
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 CARD_DIGITS = range(13, 20)  # ISO/IEC 7812 allows up to 19; no issuer has fewer than 13.
 
 
@@ -93,6 +96,65 @@ def without_secrets(text: str) -> str:
         parts += [text[end : one.start], f"[secret: {one.kind}]"]
         end = one.end
     return "".join([*parts, text[end:]]) if parts else text
+
+
+def without_sentences(text: str) -> str:
+    """Return a text without the sentences that have a secret; of a private key, all its lines."""
+    found = secrets_in(text)
+    ends = [
+        gap.end()
+        for gap in SENTENCE_END.finditer(text)
+        # A private key has lines, and a password may end as a sentence does.
+        if not any(one.start < gap.start() < one.end for one in found)
+        and (gap[0][0] == "\n" or all(gap.start() != one.end for one in found))
+    ]
+    kept = (
+        text[start:end]
+        for start, end in pairwise([0, *ends, len(text)])
+        if not any(one.start < end and one.end > start for one in found)
+    )
+    return "".join(kept).strip()
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield the texts in a value; one under a key with the key before it: "password=…"."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from (f"{key}={inner}",) if isinstance(inner, str) else (str(key),)
+            yield from () if isinstance(inner, str) else texts_of(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from texts_of(inner)
+
+
+def without_secret_values(value: Any, *, leave_out: bool = False) -> Any:
+    """Return a value without the secrets in its texts: masked, or left out; None for all of it."""
+    found = _without(value, leave_out, "")
+    return None if found is _LEFT_OUT else found
+
+
+_LEFT_OUT = object()
+
+
+def _without(value: Any, leave_out: bool, before: str) -> Any:
+    if isinstance(value, str):
+        masked = without_secrets(f"{before}{value}")
+        if masked == f"{before}{value}":
+            return value
+        return _LEFT_OUT if leave_out else masked.removeprefix(before)
+    if isinstance(value, Mapping):
+        inner = {
+            without_secrets(str(name)): _without(one, leave_out, f"{name}=")
+            for name, one in value.items()
+        }
+        return {name: one for name, one in inner.items() if one is not _LEFT_OUT}
+    if isinstance(value, list | tuple):
+        inner_values = [_without(one, leave_out, "") for one in value]
+        kept = [one for one in inner_values if one is not _LEFT_OUT]
+        return _LEFT_OUT if inner_values and not kept else type(value)(kept)
+    return value
 
 
 def _secret(kind: str, match: re.Match[str]) -> Secret:

@@ -155,13 +155,6 @@ class EdgeHandler(Protocol):
         """Return the query as this edge type wants it read."""
 
 
-class BatchHandler(Protocol):
-    """A handler that takes a whole batch at once."""
-
-    def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """Decide for a batch of new edges of one type."""
-
-
 # -- shared by several types -----------------------------------------------------------------------
 
 

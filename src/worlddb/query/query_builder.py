@@ -27,9 +27,16 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Direction, Op, Plain, Query, TextMatch
 from worlddb.ontology.registry import Registry
-from worlddb.query.pipeline import SETTINGS, Bounds, Execution, execute, settled, start_length
+from worlddb.query.pipeline import (
+    SETTINGS,
+    Bounds,
+    Execution,
+    Subgraph,
+    execute,
+    settled,
+    start_length,
+)
 from worlddb.query.start_set import WIDE_MAX
-from worlddb.query.subgraph import Subgraph
 from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import find, inside, moment_of
 

@@ -41,8 +41,12 @@ SPARE_HITS = 10
 
 
 def tokens_of(text: str) -> int:
-    """Return about how many tokens a model counts in a text: a quarter of its characters."""
-    return -(-len(text) // CHARS_PER_TOKEN)
+    """Return about how many tokens a model counts in a text.
+
+    A quarter of its characters; a sign outside ASCII takes one more for each further byte.
+    """
+    further = 0 if text.isascii() else len(text.encode("utf-8", "replace")) - len(text)
+    return further - (-len(text) // CHARS_PER_TOKEN)
 
 
 def tokens_in(node: Node) -> int:
@@ -299,7 +303,7 @@ def _signals(
     """Return what speaks for the hits at some places."""
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
-    noted = ranking.lanes, ranking.stated, ranking.lead, ranking.likeness
+    noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
     return signals_of(asked, rows, texts, places, *noted)
 
 

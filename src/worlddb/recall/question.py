@@ -29,7 +29,7 @@ from worlddb.errors import ProviderError
 from worlddb.index.held_world import HeldWorld, Mask
 from worlddb.index.name_index import STATING, name_number, opening_key
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.search import Search
+from worlddb.index.search import UNFILED_MAX, Search
 from worlddb.index.store_search import CANDIDATES_MAX, is_whole
 from worlddb.language.proper_names import (
     NAME_WORDS_MAX,
@@ -64,7 +64,6 @@ SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may nam
 LETTERS_PER_SLIP = 5  # "Anna" and "Hanna" are two names; "Sara Chen" is Sarah Chen misspelled
 NAME_LETTERS_MIN = 3  # "Lee"; two letters are mostly initials
 UNKNOWN_NAMES_MAX = 3  # of a question: each is compared with all names of a world
-UNFILED_MAX = 1_000  # as many nodes are compared one by one where the name index is behind
 SEARCHED_KEYS_MAX = 400  # a question has fewer stretches of words; each costs a search by words
 
 
@@ -284,9 +283,10 @@ class HeldNames:
         held = self._interior
         found = {}
         for key in keys:
-            rows = self.inside(held.rows[at] for at in held.names.get(key, ()))
-            if 0 < len(rows) <= BEARERS_MAX:
-                found[key] = rows
+            if places := held.names.get(key):  # Most stretches of a text are no name.
+                rows = self.inside(held.rows[at] for at in places)
+                if 0 < len(rows) <= BEARERS_MAX:
+                    found[key] = rows
         return found
 
     def first_named(self, first: str) -> Iterable[int]:

@@ -93,7 +93,6 @@ from worlddb.recall.ranker import (
     with_retention,
 )
 from worlddb.recall.unread_script import without_vectors
-from worlddb.store.interface import Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 
@@ -267,7 +266,7 @@ class Recaller:
                 ways={} if found.graph is None else found.graph.ways,
                 stated=found.claims,
                 lead=None if weighed is None else weighed.lead,
-                likeness=None if vector is None else self.search.vectors().likeness(text),
+                senses=(None, None) if vector is None else self.search.vectors().senses(text),
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
@@ -290,7 +289,8 @@ class Recaller:
 
         def said(places: Sequence[int]) -> tuple[SaidWords, Sequence[int]]:
             if interior is not None:
-                return interior.said, [interior.place[rows[at]] for at in places]
+                numbers = [interior.place[rows[at]] for at in places]
+                return interior.said_at(self.reader, numbers), numbers
             texts = self._texts(rows, places)
             return said_words(texts.get(at, "") for at in places), range(len(places))
 
@@ -438,7 +438,7 @@ class Recaller:
             cover=cover.shares if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
-            years=interior.chosen_years(positions) if asked_years(text) else None,
+            years=interior.chosen_years(self.reader, positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )
@@ -553,7 +553,6 @@ class Recaller:
 
 
 def recall(
-    store: Store,
     registry: Registry,
     search: Search,
     now: int,
@@ -579,7 +578,7 @@ def recall(
         vector = search.vectors().ask(question.text)
         if settings.weighing is not None and settings.weighing.late:
             tokens = search.vectors().ask_tokens(question.text)
-    with search.vectors().snapshot() if by_meaning else store.read() as reader:
+    with search.snapshot(by_meaning=by_meaning) as reader:
         worlds = [ROOT_ROW] if scope is None else find_worlds(reader, scope)
         groups = [find_worlds(reader, group) for group in within]
         asked_for = question_query(

@@ -267,7 +267,7 @@ class Writer(Reader, Protocol):
     def random_bytes(self, size: int) -> bytes:
         """Return random bytes: the one source of randomness of a transaction."""
 
-    def insert_nodes(self, rows: Iterable[NewNode]) -> None:
+    def insert_nodes(self, rows: Sequence[NewNode]) -> None:
         """Insert nodes; their texts come by `insert_texts`."""
 
     def insert_texts(self, rows: Iterable[NewText]) -> None:
@@ -276,7 +276,7 @@ class Writer(Reader, Protocol):
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
         """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
 
-    def insert_notes(self, rows: Iterable[NoteRow]) -> None:
+    def insert_notes(self, rows: Sequence[NoteRow]) -> None:
         """Insert aliases, sources and metadata."""
 
     def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:

@@ -20,9 +20,11 @@ from worlddb.store.rows import (
     EdgeScan,
     HistoryRow,
     InsideRow,
+    ListedOnly,
     LookupsReached,
     ModelRow,
     NodeScan,
+    NodeTraits,
     NoteRow,
     PageRow,
     PoolRow,
@@ -169,6 +171,23 @@ class WorldPages(Protocol):
 
     def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]:
         """Return children and present members of worlds below row `before`, newest first."""
+
+    def candidates(
+        self, worlds: Iterable[int], before: int, most: int, only: ListedOnly
+    ) -> list[int]:
+        """Return rows that may be children or members of worlds at a time, newest first.
+
+        All that are, and some more: those that were moved here, or whose membership ended, since.
+        """
+
+    def traits(self, first: int, last: int) -> list[NodeTraits]:
+        """Return what never changes of the nodes from one row to another, by row."""
+
+    def ending(self, first: int, last: int) -> list[int]:
+        """Return the nodes from one row to another that have an end, by row."""
+
+    def ended_later(self) -> list[int]:
+        """Return the nodes whose end was changed after they were written, by row."""
 
     def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
         """Return children above row `after` of a type whose names begin with `start`, by row."""

@@ -31,6 +31,29 @@ class Head(NamedTuple):
     notes: int
 
 
+class ListedOnly(NamedTuple):
+    """What is asked of the nodes of a listing: the times and types that the store itself can tell.
+
+    `at` is a valid time: with `begun`, nodes that begin later are left out, with `lasting` those
+    that have ended by then. `known` is the commit whose placing counts, None for the present.
+    """
+
+    at: int
+    begun: bool
+    lasting: bool
+    known: int | None
+    types: tuple[str, ...] | None
+
+
+class NodeTraits(NamedTuple):
+    """What never changes of a node, for the columns of filters; a name only of a turn."""
+
+    row: int
+    type: str
+    valid_from: int
+    speaker: str
+
+
 class CommitRow(NamedTuple):
     """A commit: `nodes`, `edges`, `notes` are the highest rows after it; `changes` is JSON."""
 

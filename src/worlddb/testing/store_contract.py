@@ -32,8 +32,15 @@ from worlddb.store.rows import (
     SetPage,
     StateChange,
 )
-from worlddb.testing.contract_commit import BEGAN, ContractCommit, committing, hashed, node_id
-from worlddb.testing.derived_contract import DerivedContract, words
+from worlddb.testing.derived_contract import (
+    BEGAN,
+    ContractCommit,
+    DerivedContract,
+    committing,
+    hashed,
+    node_id,
+    words,
+)
 
 PATIENCE_S = 30
 """How long a test waits for another thread: only a store that hangs takes that long."""

@@ -19,7 +19,15 @@ from blake3 import blake3
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.set_pages import SetLayout, change, digest_of, lay_out, merge
-from worlddb.model.address import BLIND_BYTES, ERASED, ROOT_ID, Id, erased_state, node_address
+from worlddb.model.address import (
+    BLIND_BYTES,
+    ERASED,
+    ROOT_ID,
+    Id,
+    erased_state,
+    node_address,
+    trusted_id,
+)
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
 from worlddb.model.records import (
     Change,
@@ -426,9 +434,9 @@ def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
         seq=row.seq,
         time=from_micros(row.time),
         actor=row.actor,
-        root_state=Id(row.root_state),
-        hash=Id(row.hash),
-        previous=Id(before.hash),
+        root_state=trusted_id(row.root_state),
+        hash=trusted_id(row.hash),
+        previous=trusted_id(before.hash),
         nodes=row.nodes - before.nodes,
         edges=row.edges - before.edges,
         changes=decode_changes(row.changes),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -426,7 +426,10 @@ def transact(
     """
     encode_text(actor, "actor", ACTOR_BYTES_MAX)
     try:
-        with _without_collector(bulk), store.write(together=together) as writer:
+        with (
+            _without_collector() if bulk else nullcontext(),
+            store.write(together=together) as writer,
+        ):
             ledger = Ledger(writer, limits)
             if origin is not None and check_origin(origin) != USER:
                 ledger.guard = TrustGuard(ledger, origin)
@@ -453,9 +456,9 @@ def transact(
 
 
 @contextmanager
-def _without_collector(bulk: bool) -> Iterator[None]:
+def _without_collector() -> Iterator[None]:
     """Pause the garbage collector: a load makes millions of objects and no cycles."""
-    pause = bulk and gc.isenabled()
+    pause = gc.isenabled()
     if pause:
         gc.disable()
     try:

@@ -14,8 +14,7 @@ from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.hooks.client_dialects import HookEvent, event_of
 from worlddb.faces.hooks.context_injection import is_before_the_model
 from worlddb.faces.hooks.memory_door import DoorError
-from worlddb.faces.hooks.session_files import SessionFiles
-from worlddb.faces.hooks.transcript_lines import turns_in
+from worlddb.faces.hooks.session_files import SessionFiles, turns_in
 from worlddb.faces.hooks.turn_capture import capture
 from worlddb.memory.memory import Memory
 
@@ -50,6 +49,37 @@ CODEX: WRITTEN = [
     {"type": "event_msg", "payload": {"type": "agent_message", "message": "Noted."}},
     {"type": "event_msg", "payload": {"type": "token_count", "info": {}}},
 ]
+
+
+def codex_item(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": text}]
+    return {
+        "type": "response_item",
+        "payload": {"type": "message", "role": role, "content": content},
+    }
+
+
+def codex_event(kind: str, text: str) -> dict[str, Any]:
+    return {"type": "event_msg", "payload": {"type": kind, "message": text}}
+
+
+CODEX_ITEMS: WRITTEN = [
+    codex_item("developer", "Follow the rules."),
+    codex_item("user", "<environment_context><cwd>/p</cwd></environment_context>"),
+    codex_item("user", "<skill>\nhow to test\n</skill>"),
+    codex_item("user", "Use port 8080."),
+    {"type": "response_item", "payload": {"type": "function_call", "name": "shell"}},
+    codex_item("assistant", "Noted."),
+]
+CODEX_BOTH: WRITTEN = [
+    codex_item("user", "Use port 8080."),
+    codex_event("user_message", "Use port 8080.\n"),
+    codex_event("agent_message", "Noted."),
+    codex_item("assistant", "Noted."),
+    codex_item("user", "Use port 8080."),
+    codex_event("user_message", "Use port 8080."),
+]
 COPILOT: WRITTEN = [
     {"type": "session.start", "data": {}, "id": "1"},
     {"type": "user.message", "data": {"content": "Use port 8080."}, "id": "2"},
@@ -75,6 +105,12 @@ def put(path: Path, entries: WRITTEN) -> Path:
             ],
         ),
         ("codex", CODEX, [("user", "Use port 8080."), ("assistant", "Noted.")]),
+        ("codex", CODEX_ITEMS, [("user", "Use port 8080."), ("assistant", "Noted.")]),
+        (
+            "codex",
+            CODEX_BOTH,
+            [("user", "Use port 8080."), ("assistant", "Noted."), ("user", "Use port 8080.")],
+        ),
         ("copilot", COPILOT, [("user", "Use port 8080."), ("assistant", "Noted.")]),
     ],
 )
@@ -100,6 +136,22 @@ def test_a_transcript_is_read_from_where_the_last_reading_ended(tmp_path: Path) 
     assert [turn and turn.text for _, turn in later] == ["Noted.", None]
     put(path, CODEX[:1])
     assert len(list(turns_in(str(path), "codex", later[-1][0]))) == 1  # It has become shorter.
+
+
+def test_the_second_line_of_a_message_of_codex_adds_nothing_in_a_later_reading(
+    tmp_path: Path,
+) -> None:
+    path, whole = tmp_path / "t.jsonl", list[tuple[str, str]]()
+    place = 0
+    for count in range(1, len(CODEX_BOTH) + 1):
+        put(path, CODEX_BOTH[:count])
+        for after, turn in list(turns_in(str(path), "codex", place)):
+            place = after
+            whole += [] if turn is None else [(turn.key, turn.text)]
+    assert whole == [
+        (turn.key, turn.text) for _, turn in turns_in(str(path), "codex") if turn is not None
+    ]
+    assert len(whole) == 3
 
 
 class Session:

@@ -14,7 +14,7 @@ from faces.command import COMMAND, DEADLINE_S, environment, worlddb
 from faces.http.serving import Process
 from faces.test_startup import loaded_by
 from worlddb.faces.hooks.context_injection import CONTEXT_BYTES_MAX, OPENING
-from worlddb.faces.hooks.project_scope import project_of
+from worlddb.faces.hooks.hook_command import project_of
 
 SAID = "The staging server is called heron and runs in Oslo."
 QUESTION = "Which staging server do we have?"

@@ -126,11 +126,18 @@ def test_a_write_and_a_recall_come_back_as_the_values_memory_gives(client: Clien
     assert client.list_scopes(kind="user").scopes[0].value == "ada"
 
 
+class SdkPart:
+    """A part of a message as an SDK hands it out."""
+
+    def model_dump(self) -> dict[str, Any]:
+        return {"type": "text", "text": "Noted."}
+
+
 def test_messages_and_queries_travel_as_they_are_given(client: Client) -> None:
     said = worlddb.Message(text="I like green tea.", speaker="bob", at=T)
-    client.write(
-        messages=[said, {"role": "assistant", "content": "Noted.", "at": T}], user_id="bob"
-    )
+    noted = {"role": "assistant", "content": [SdkPart()], "at": T}
+    client.write(messages=[said, noted], user_id="bob")
+    assert client.recall("Noted", user_id="bob").hits[0].node.content == "Noted."
     turns = client.query(worlddb.QuerySpec(text="tea"), user_id="bob")
     assert isinstance(turns, worlddb.Subgraph)
     assert any(node.content == "I like green tea." for node in turns)

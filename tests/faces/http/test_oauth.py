@@ -24,11 +24,11 @@ from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
 from worlddb import Memory
 from worlddb.errors import InvalidInputError
-from worlddb.faces.face_settings import settings_from
+from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.http import oauth_tokens
 from worlddb.faces.http.access_tokens import access_of, make_access
 from worlddb.faces.http.oauth_rules import oauth_rules
-from worlddb.faces.http.served_stores import TenantStores, check_tenants
+from worlddb.faces.http.served_stores import check_tenants, tenant_stores
 
 from .authorization_server import AuthorizationServer, SigningKey, authorization_server, new_key
 from .serving import Site, serving, token
@@ -261,7 +261,8 @@ def test_settings_name_the_claims_the_scopes_and_the_audience() -> None:
 
 def test_the_tenant_is_a_claim(tmp_path: Any) -> None:
     folder = str(tmp_path)
-    stores = TenantStores(folder, lambda path: Memory(path, embedder="none"), open_max=2)
+    settings = Settings(path="unused.db", stores=folder, embedder="none")
+    stores = tenant_stores(settings, folder)
     with authorization_server(KEYS[1]) as issuer:
         sign_in = rules(issuer.issuer, resource=RESOURCE, tenant_claim="org")
         access = make_access(host="127.0.0.1", tokens=(), sign_in=sign_in)

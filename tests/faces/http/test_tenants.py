@@ -15,6 +15,7 @@ import pytest
 import worlddb
 from faces.http.serving import Process, Site, serving, token
 from patience import PATIENCE_S, until
+from worlddb.audit.signed_envelope import public_bytes, signing_key
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.faces.face_settings import Settings
 from worlddb.faces.http import served_stores
@@ -233,3 +234,44 @@ def test_the_command_serves_tenants_and_stops(tmp_path: Path) -> None:
         assert server.wait() == 0
     assert sorted(path.name for path in folder.iterdir()) == ["acme.db", "blue.db"]
     assert not (tmp_path / "unused.db").exists()
+
+
+def test_an_administrator_erases_a_tenant_with_a_receipt(
+    site: Site, stores: TenantStores, tmp_path: Path
+) -> None:
+    root = site.as_("root-key")
+    headers = {"WorldDB-Tenant": "gone"}
+    assert root.post("/v1/memories", headers=headers, text="Tea is green.").status == 200
+    with stores.lease("gone") as memory:
+        public = public_bytes(signing_key(memory.db.engine.store))
+        memory.set_retention(hold="on", user_id="u")
+    whole: dict[str, Any] = {"tenant": "gone", "confirm": "gone", "receipt": True}
+    held = root.post("/v1/tenants/erase", **whole)
+    assert (held.status, "under legal hold" in held.body.decode()) == (403, True)
+    with stores.lease("gone") as memory:
+        memory.set_retention(hold="off", user_id="u")
+    assert site.as_("a-key").post("/v1/tenants/erase", **whole).status == 403
+    assert root.post("/v1/tenants/erase", tenant="gone").status == 400
+    in_use = root.post("/v1/tenants/erase", tenant="acme", confirm="acme")
+    assert (in_use.status, "revoke its tokens first" in in_use.body.decode()) == (409, True)
+    assert root.post("/v1/tenants/erase", tenant="none", confirm="none").status == 404
+    assert root.post("/v1/tenants/erase", tenant="../x", confirm="../x").status == 400
+    done = root.post("/v1/tenants/erase", **whole)
+    assert done.status == 200, done.body
+    assert "gone.db" in done.data["files"]
+    assert list((tmp_path / "stores").glob("gone*")) == []
+    with worlddb.Memory(":memory:", embedder="none") as other:
+        verified = other.verify_receipt(done.data["envelope"], public_key=public, again=False)
+        assert verified.signed
+    # Whoever names the tenant again begins anew.
+    again = root.post("/v1/recall", headers=headers, query="tea")
+    assert again.data["hits"] == []
+
+
+def test_a_server_with_one_store_has_no_tenant_to_erase() -> None:
+    with (
+        worlddb.Memory(":memory:", embedder="none") as memory,
+        serving(memory, make_access(host="127.0.0.1", tokens=[token("root", admin=True)])) as made,
+    ):
+        answer = made.as_("root").post("/v1/tenants/erase", tenant="acme", confirm="acme")
+        assert answer.status == 409

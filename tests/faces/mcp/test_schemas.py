@@ -6,9 +6,11 @@ import json
 import re
 
 import pytest
+import tokenizers
 from mcp.types import Tool
 
 import worlddb
+from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
 from worlddb.faces.mcp.mcp_server import make_server
 
 pytestmark = pytest.mark.anyio
@@ -56,14 +58,15 @@ async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
     wanted = {
         "memory_write": SCOPED
         | {"text", "messages", "at", "source", "metadata", "idempotency_key", "names", "aliases"}
-        | {"tags", "pin", "ttl", "document", "origin"},
+        | {"tags", "pin", "ttl", "expires_at", "document", "origin"},
         "memory_recall": SCOPED
         | {"query", "names", "k", "max_tokens", "as_of", "known_at", "include_retired"}
         | {"where", "explain", "min_confidence"},
         "memory_list": SCOPED
         | {"limit", "cursor", "include_retired", "as_of", "known_at", "where"},
         "memory_read": SCOPED | {"id", "as_of", "known_at"},
-        "memory_amend": SCOPED | {"id", "text", "at", "source", "metadata", "tags", "ttl"},
+        "memory_amend": SCOPED
+        | {"id", "text", "at", "source", "metadata", "tags", "ttl", "expires_at"},
         "memory_retire": SCOPED | {"id", "at"},
         "memory_retire_all": SCOPED | {"confirm", "at", "where"},
         "memory_purge_scope": SCOPED | {"confirm"},
@@ -80,6 +83,30 @@ async def test_arguments_are_named_as_in_python(tools: dict[str, Tool]) -> None:
         "search": {"query"},
         "fetch": {"id"},
     }
+
+
+async def test_the_default_tools_cost_a_model_at_most_1_900_tokens(tools: dict[str, Tool]) -> None:
+    folder = model_folder()
+    assert folder is not None
+    # The vocabulary of Llama 2 is small: the models of today count fewer.
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / TOKENIZER))
+    read = [
+        {"name": name, "description": tool.description, "inputSchema": tool.input_schema}
+        for name, tool in tools.items()
+        if name not in ("search", "fetch")
+    ]
+    sent = json.dumps(read, ensure_ascii=False, separators=(",", ":"))
+    assert len(tokenizer.encode(sent).ids) <= 1_900
+
+
+async def test_a_limit_that_no_schema_tells_is_told_by_the_error() -> None:
+    from mcp import Client
+
+    with worlddb.Memory(":memory:") as memory:
+        async with Client(make_server(lambda: memory)) as client:
+            result = await client.call_tool("memory_recall", {"query": "a", "k": 5_000})
+    assert result.is_error
+    assert "k: input should be less than or equal to 1000, not 5000" in str(result)
 
 
 async def test_every_answer_has_a_schema_of_an_object(tools: dict[str, Tool]) -> None:

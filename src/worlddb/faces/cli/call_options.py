@@ -15,6 +15,7 @@ from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter, zoned
 from worlddb.faces.cli.command_options import (
     EMBEDDER,
     EXTRACTOR,
+    FOUND,
     YES,
     Command,
     Option,
@@ -22,7 +23,6 @@ from worlddb.faces.cli.command_options import (
     option,
     wants_json,
 )
-from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.terminal import one_line
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def run_call(call: Call, args: argparse.Namespace) -> int:
 
 def open_for(call: Call, args: argparse.Namespace) -> Memory:
     """Open the store for a call: with the embedder and the extractor only where it needs them."""
-    from worlddb.faces.cli.command_store import open_memories
+    from worlddb.faces.cli.command_files import open_memories
 
     adds = call.effect == "add"
     is_new = adds and all(one.type != "id" for one in call.parameters)

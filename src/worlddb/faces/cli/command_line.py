@@ -1,8 +1,9 @@
 """The command line: parse, run one command, turn an error into an exit code.
 
-`COMMANDS` names the file of each command in `commands/`; there `@command` declares the function
-that runs it. Only the file of the invoked command is imported. These files import the engine inside
-their functions, so that `--help` loads argparse and nothing else.
+`COMMANDS` names the file of each command in `commands/`, where a family of commands shares one;
+there `@command` declares the function that runs it. Only the file of the invoked command is
+imported. These files import the engine inside their functions, so that `--help` loads argparse and
+nothing else.
 """
 
 from __future__ import annotations
@@ -16,58 +17,66 @@ from importlib import import_module
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, WorldDBError
 from worlddb.faces.calls import CALLS
-from worlddb.faces.cli.command_options import DECLARED, Parser, Subparsers, add_shared_options
-from worlddb.faces.cli.exit_codes import BROKEN_PIPE, BUG, INTERRUPTED, exit_code
+from worlddb.faces.cli.command_options import (
+    BROKEN_PIPE,
+    BUG,
+    DECLARED,
+    INTERRUPTED,
+    Parser,
+    Subparsers,
+    add_shared_options,
+    exit_code,
+)
 from worlddb.faces.cli.terminal import one_line
 
 COMMANDS = {
-    "mcp": "mcp",
+    "mcp": "serve",
     "serve": "serve",
     "open": "serve",
-    "tokens": "tokens",
-    "demo": "demo",
+    "tokens": "serve",
+    "demo": "write",
     "write": "write",
     "recall": "recall",
-    "list": "list",
-    "read": "read",
+    "list": "recall",
+    "read": "recall",
     "amend": "write",
     "retire": "retire",
     "scopes": "scopes",
     "erase": "retire",
-    "retention": "retention",
-    "branch": "branch",
-    "merge": "branch",
-    "grants": "grants",
+    "retention": "scopes",
+    "branch": "log",
+    "merge": "log",
+    "grants": "scopes",
     "files": "files",
-    "children": "list",
+    "children": "recall",
     "log": "log",
     "diff": "log",
     "prove": "check",
-    "verify": "verify",
+    "verify": "check",
     "check": "check",
     "backup": "backup",
     "restore": "backup",
     "migrate": "backup",
-    "rekey": "rekey",
-    "copy": "copy",
+    "rekey": "backup",
+    "copy": "backup",
     "export": "export",
     "import": "export",
     "query": "query",
     "ontology": "query",
-    "proposals": "proposals",
-    "extract": "extract",
+    "proposals": "query",
+    "extract": "consolidate",
     "consolidate": "consolidate",
     "fading": "consolidate",
-    "reindex": "extract",
-    "models": "models",
-    "test": "test",
+    "reindex": "consolidate",
+    "models": "config",
+    "test": "eval",
     "eval": "eval",
-    "bench": "bench",
+    "bench": "eval",
     "setup": "setup",
-    "doctor": "doctor",
-    "hook": "hook",
+    "doctor": "config",
+    "hook": "setup",
     "config": "config",
-    "completion": "completion",
+    "completion": "config",
 }
 """Each command and its file in `commands/`, in the order in which `--help` lists them."""
 

@@ -21,15 +21,14 @@ from worlddb.faces.cli.evaluation_models import (
     paid,
     reading_of,
 )
-from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import print_json, print_table
+from worlddb.faces.cli.terminal import Progress, print_json, print_table
 
 if TYPE_CHECKING:
     from worlddb.evaluate.benchmark_run import Finished
     from worlddb.evaluate.benchmark_settings import RunSettings
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import QuestionPlan
-    from worlddb.evaluate.reply_cache import Calls
+    from worlddb.evaluate.run_folder import Calls
     from worlddb.evaluate.run_report import Table
 
 QA_WORKERS = 4  # most of the time is waiting for models
@@ -116,7 +115,7 @@ def ablate(args: argparse.Namespace) -> int:
 
 def overview(args: argparse.Namespace) -> int:
     """Run every benchmark file of a folder, beside simpler rankings; print one table."""
-    from worlddb.evaluate.overview import files_in, overview_rows, variants
+    from worlddb.evaluate.ablation import files_in, overview_rows, variants
 
     rows: list[list[str]] = []
     for path, form in files_in(args.data).items():
@@ -149,8 +148,8 @@ def _print_rankings(args: argparse.Namespace, rows: list[list[str]]) -> None:
 
 def fit_weights(args: argparse.Namespace) -> int:
     """Fit the weights of recall to the files of a folder, or to one file; print the table."""
+    from worlddb.evaluate.ablation import files_in, overview_rows
     from worlddb.evaluate.data_sets import format_of
-    from worlddb.evaluate.overview import files_in, overview_rows
     from worlddb.evaluate.weight_fit import GatheredQuestion, compared, fit, gather, set_of
 
     folder = Path(args.data).is_dir()
@@ -293,8 +292,7 @@ def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
         return None
     if args.out is None:
         raise InvalidInputError("--out: give a folder; the replies of models are kept there")
-    from worlddb.evaluate.reply_cache import Calls
-    from worlddb.evaluate.run_folder import CALLS
+    from worlddb.evaluate.run_folder import CALLS, Calls
 
     return Calls(Path(args.out, CALLS))
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from worlddb.evaluate.benchmark_settings import RunSettings
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import PlannedQuestion
-    from worlddb.evaluate.reply_cache import Calls
+    from worlddb.evaluate.run_folder import Calls
     from worlddb.faces.face_settings import Settings
     from worlddb.models.chat_client import ModelName
 
@@ -92,7 +92,7 @@ def make_roles(
     if calls is None:
         return None
     from worlddb.evaluate.model_answers import Roles, load_prompts
-    from worlddb.evaluate.reply_cache import KeptChat
+    from worlddb.evaluate.run_folder import KeptChat
 
     chats: dict[str, Any] = {
         role: KeptChat(_chat_settings(args, role, spec), role, calls)
@@ -174,7 +174,7 @@ def paid(args: argparse.Namespace, roles: Roles | None) -> dict[str, str]:
     """Return what the models took so far, for the report."""
     if roles is None:
         return {}
-    from worlddb.evaluate.token_costs import price_of, read_prices
+    from worlddb.evaluate.question_plan import price_of, read_prices
 
     prices = read_prices(args.price)
     told = {}
@@ -208,7 +208,7 @@ def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
 def _cost_lines(args: argparse.Namespace, runs: Sequence[Rest]) -> list[str]:
     """Return a line for each model: what it will be asked, and what that costs."""
     from worlddb.evaluate.model_answers import READING_SPLITS_MAX
-    from worlddb.evaluate.token_costs import context_scale, estimates, read_prices
+    from worlddb.evaluate.question_plan import context_scale, estimates, read_prices
 
     prices = read_prices(args.price)
     told: dict[tuple[str, str], list[float]] = {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Written,
     )
     from worlddb.model.records import Change, Edge, Identity, ScopeName
-    from worlddb.query.subgraph import Subgraph
+    from worlddb.query.pipeline import Subgraph
 
 TIME_KEYS = {"valid_from", "valid_to"}
 SHORT_DIGITS = 12  # As many as `Id.short` shows.

@@ -19,8 +19,14 @@ from typing import Any
 from worlddb.errors import ConflictError, FormatError, StorageError
 from worlddb.faces.cli.command_files import landing
 from worlddb.faces.clients.client_catalog import SERVER, McpClient, merged_entry
-from worlddb.faces.clients.jsonc_text import parse_json, remove_json, set_json
-from worlddb.faces.clients.yaml_lines import parse_yaml, remove_yaml, set_yaml
+from worlddb.faces.clients.settings_text import (
+    parse_json,
+    parse_yaml,
+    remove_json,
+    remove_yaml,
+    set_json,
+    set_yaml,
+)
 
 BOM = "\ufeff"
 NEW_FILE_MODE = 0o600  # The entry may hold a token.
@@ -117,7 +123,7 @@ def _opened(client: McpClient, path: str) -> tuple[bytes | None, str, str, dict[
     return before, mark, text, _parsed(client, text, path)
 
 
-def apply_edit(edit: ClientEdit, *, now: datetime | None = None) -> str | None:
+def apply_edit(edit: ClientEdit) -> str | None:
     """Write an edited file atomically; return the path of the backup, if there is one.
 
     Raises:
@@ -125,7 +131,7 @@ def apply_edit(edit: ClientEdit, *, now: datetime | None = None) -> str | None:
         StorageError: the file cannot be written.
     """
     os.makedirs(os.path.dirname(edit.path), exist_ok=True)
-    backup = None if edit.before is None else _back_up(edit.path, now or datetime.now(UTC))
+    backup = None if edit.before is None else _back_up(edit.path)
     if edit.after is None:
         os.unlink(edit.path)
         return backup
@@ -142,8 +148,8 @@ def apply_edit(edit: ClientEdit, *, now: datetime | None = None) -> str | None:
     return backup
 
 
-def _back_up(path: str, now: datetime) -> str:
-    stem = f"{path}.{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+def _back_up(path: str) -> str:
+    stem = f"{path}.{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     for ending in ("", *(f"-{number}" for number in range(1, 100))):
         target = f"{stem}{ending}.backup"
         if not os.path.lexists(target):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from worlddb.errors import FormatError, InvalidInputError
 from worlddb.faces import hooks
 from worlddb.faces.clients.client_file import ClientEdit, left_over, text_file
-from worlddb.faces.clients.jsonc_text import append_json, parse_json, remove_json, set_json
+from worlddb.faces.clients.settings_text import append_json, parse_json, remove_json, set_json
 from worlddb.faces.hooks.client_dialects import DIALECTS
 
 TIMEOUT_S = 5  # Ours ends after one; a client's own limit is for a machine that is stuck.

@@ -17,8 +17,7 @@ from worlddb.faces.hooks.memory_door import (
     door_to,
     scopes_of,
 )
-from worlddb.faces.hooks.session_files import log_line
-from worlddb.faces.hooks.transcript_lines import TranscriptTurn, turns_in
+from worlddb.faces.hooks.session_files import TranscriptTurn, log_line, turns_in
 from worlddb.model.secret_patterns import without_secrets
 
 if TYPE_CHECKING:

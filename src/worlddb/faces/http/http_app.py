@@ -96,6 +96,7 @@ def make_app(
         let_in=let_in,
         diagnose=served.diagnose,
         look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
+        erase=served.erase if isinstance(served, TenantStores) else None,
     )
 
     app = Starlette(

@@ -19,7 +19,7 @@ import uvicorn
 from starlette.applications import Starlette
 
 from worlddb import __version__
-from worlddb.consolidate.background_consolidator import Background
+from worlddb.consolidate.consolidator import Background
 from worlddb.errors import StorageError, WorldDBError
 from worlddb.faces.face_settings import Settings, open_memory
 from worlddb.faces.hooks.memory_door import leave_address, remove_address

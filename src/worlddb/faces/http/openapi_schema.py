@@ -12,7 +12,7 @@ from worlddb import __version__
 from worlddb.faces.call_models import ChatMessage, SentDocument, result_class, result_model
 from worlddb.faces.calls import Call
 from worlddb.faces.http.http_problems import ErrorAnswer
-from worlddb.faces.http.rest_routes import REST_CALLS, request_model
+from worlddb.faces.http.rest_routes import REST_CALLS, path_model, request_model
 
 REFERENCE = "#/components/schemas/{model}"
 PROBLEMS = {
@@ -32,7 +32,6 @@ PROBLEMS = {
     "502": "a model or an embedding endpoint failed",
     "503": "too busy, or the store cannot be used; try again",
 }
-ID_PATTERN = "^[0-9a-fA-F]{4,64}$"
 
 
 def openapi(*, with_tokens: bool) -> dict[str, Any]:
@@ -81,8 +80,8 @@ def _schemas() -> dict[str, Any]:
 def _say_plainly(schema: dict[str, Any]) -> None:
     """Change a schema of arguments to what code generators understand.
 
-    Whatever may be left out has no default and cannot be null: generators take a default for a
-    promise that the field is there.
+    Whatever may be left out has no default: generators take one for a promise that the field is
+    there.
     """
     for name, held in schema["properties"].items():
         schema["properties"][name] = _plain_property(held)
@@ -90,9 +89,6 @@ def _say_plainly(schema: dict[str, Any]) -> None:
 
 def _plain_property(held: dict[str, Any]) -> dict[str, Any]:
     plain = {key: value for key, value in held.items() if key not in ("title", "default")}
-    if "anyOf" in plain:
-        kinds = [one for one in plain.pop("anyOf") if one != {"type": "null"}]
-        plain |= kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     if held.get("default") is not None:
         plain["description"] = f"{held['description']} Default: {json.dumps(held['default'])}."
     return plain
@@ -127,11 +123,11 @@ def _operation(call: Call) -> dict[str, Any]:
         "operationId": call.name,
         "summary": call.summary,
         "description": call.help_with(lambda other: f"`{other.name}`"),
-        "parameters": [_in_path(call, name) for name in call.path_parameters()],
+        "parameters": _parameters(path_model(call), "path"),
         "responses": answers,
     }
     if call.method == "GET":
-        made["parameters"] += _query(request_model(call))
+        made["parameters"] += _parameters(request_model(call), "query")
     else:
         bodies = [{"$ref": REFERENCE.format(model=name)} for name in _body_names(call)]
         body = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
@@ -148,18 +144,12 @@ def _operation(call: Call) -> dict[str, Any]:
     return made
 
 
-def _in_path(call: Call, name: str) -> dict[str, Any]:
-    help = call.parameter(name).help
-    schema = {"type": "string", "description": help, "pattern": ID_PATTERN}
-    return {"name": name, "in": "path", "required": True, "schema": schema}
-
-
-def _query(model: type[BaseModel]) -> list[dict[str, Any]]:
+def _parameters(model: type[BaseModel], place: str) -> list[dict[str, Any]]:
     schema = model.model_json_schema(ref_template=REFERENCE)
     return [
         {
             "name": name,
-            "in": "query",
+            "in": place,
             "required": name in schema.get("required", ()),
             **_written(_plain_property(held)),
         }

@@ -44,6 +44,13 @@ def request_model(call: Call) -> type[BaseModel]:
     return arguments_model(name, inside, base=RestArguments)
 
 
+@cache
+def path_model(call: Call) -> type[BaseModel]:
+    """Return the model of the arguments that are part of a call's path."""
+    inside = [call.parameter(name) for name in call.path_parameters()]
+    return arguments_model(f"{call.name}_path", inside, base=RestArguments)
+
+
 def rest_routes(threads: Threads) -> list[Route]:
     """Return the routes of the calls of Memory."""
     return [
@@ -64,6 +71,7 @@ def _endpoint(
     call: Call, threads: Threads, source: Callable[[], Memory | TokenDesk]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
+        path = path_model(call).model_validate(request.path_params).model_dump()
         sent, target = await request.body(), source()
         # A long body is read in the caller's own turn: many of them must not hold up the others.
         is_long = len(sent) > LONG_TEXT_BYTES
@@ -72,7 +80,7 @@ def _endpoint(
         def run() -> bytes:
             arguments = _arguments(call, request, sent) if early is None else early
             # The JSON is made on this thread, too: a long answer must not hold up other callers.
-            result = getattr(target, call.name)(**arguments, **request.path_params)
+            result = getattr(target, call.name)(**arguments, **path)
             return json.dumps(result.to_dict(), ensure_ascii=False).encode()
 
         async def work() -> bytes:

@@ -14,12 +14,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,
+    NotFoundError,
     RejectedError,
     StorageError,
 )
@@ -31,6 +32,7 @@ from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, declare
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_uses import TokenUses
 from worlddb.faces.store_keys import tenant_key
+from worlddb.faces.tenant_erasure import TenantErasure, erase_tenant
 from worlddb.faces.user_paths import VECTORS_END
 from worlddb.memory.memory import Memory
 from worlddb.model.origin import Origin
@@ -93,8 +95,15 @@ class TenantStores:
 
     of_tenants = True
 
-    def __init__(self, folder: str, make: Callable[[str], Memory], open_max: int) -> None:
+    def __init__(
+        self,
+        folder: str,
+        make: Callable[[str], Memory],
+        open_max: int,
+        erase: Callable[[str, bool], TenantErasure],
+    ) -> None:
         self.path = folder
+        self._erase = erase
         self.asks_a_model = False
         self._make = make
         self._open_max = open_max
@@ -162,6 +171,33 @@ class TenantStores:
                 "larger --stores-open"
             )
         self._state.wait(LOOK_S)
+
+    def erase(self, tenant: str, receipt: bool) -> TenantErasure:
+        """Close the store of a tenant when its calls have ended, and erase it; nobody opens it.
+
+        Raises:
+            NotFoundError: there is no such tenant.
+            ConflictError: it is in use for too long.
+            InvalidInputError, RejectedError, StorageError: as `erase_tenant`.
+        """
+        if not os.path.isfile(os.path.join(self.path, checked_tenant(tenant) + STORE_END)):
+            raise NotFoundError(f"there is no tenant {tenant!r}")
+        deadline = time.monotonic() + PATIENCE_S
+        with self._state:
+            while tenant in self._busy or (tenant in self._open and self._open[tenant].users):
+                if time.monotonic() > deadline:
+                    raise ConflictError(f"{tenant}: is in use; try again later")
+                self._state.wait(LOOK_S)
+            self._busy.add(tenant)
+            gone = self._open.pop(tenant, None)
+        try:
+            if gone is not None:
+                gone.memory.close()
+            return self._erase(tenant, receipt)
+        finally:
+            with self._state:
+                self._busy.discard(tenant)
+                self._state.notify_all()
 
     def _opened(self, tenant: str) -> _OpenTenant:
         """Open a store for one user; others of that tenant wait meanwhile, nobody else does."""
@@ -308,7 +344,10 @@ def tenant_stores(settings: Settings, path: str) -> TenantStores:
             actor="http",
         )
 
-    stores = TenantStores(path, make, settings.stores_open)
+    def erase(tenant: str, receipt: bool) -> TenantErasure:
+        return erase_tenant(replace(settings, stores=path), tenant, receipt=receipt)
+
+    stores = TenantStores(path, make, settings.stores_open, erase)
     stores.asks_a_model = settings.extractor == "llm"
     return stores
 

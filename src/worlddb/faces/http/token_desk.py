@@ -16,13 +16,14 @@ from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import CallerGate, caller_token
 from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token, state_of, tokens_in
-from worlddb.faces.token_values import (
+from worlddb.faces.server_calls import (
     CallerAccess,
     IssuedToken,
     RevokedToken,
     TokenEntry,
     TokenList,
 )
+from worlddb.faces.tenant_erasure import TenantErasure
 from worlddb.model.inputs import Instant
 from worlddb.model.records import ScopeIds, groups_of
 
@@ -40,6 +41,7 @@ class TokenDesk:
         let_in: Callable[[Access], None],
         diagnose: Callable[[], Diagnosis],
         look_up: Callable[[], None] | None = None,
+        erase: Callable[[str, bool], TenantErasure] | None = None,
     ) -> None:
         self._gate = gate
         self._path = path if read_access is not None else None
@@ -49,6 +51,7 @@ class TokenDesk:
         self._diagnose = diagnose
         self._look_up = look_up or (lambda: None)
         """Makes the uses of tokens known here that another process counts."""
+        self._erase = erase
 
     def reload(self) -> None:
         """Let in those whom the changed file allows."""
@@ -146,6 +149,31 @@ class TokenDesk:
         with self._file() as path:
             revoke_token(path, name)
         return RevokedToken(name=name)
+
+    def erase_tenant(
+        self, tenant: str, *, confirm: str | None = None, receipt: bool = False
+    ) -> TenantErasure:
+        """Destroy the key of a tenant, then remove its store; see `erase_tenant` there.
+
+        Raises:
+            RejectedError: the caller is no administrator of the whole server, or a scope of the
+                tenant is under legal hold.
+            ConflictError: a token opens the tenant, it is in use, or this server cannot.
+            InvalidInputError: the name is not confirmed.
+            StorageError: there is no such store, or it cannot be removed.
+        """
+        self._admitted(changes=True)
+        if self._erase is None:
+            raise ConflictError(
+                "this server has no stores of tenants, or several workers serve them; use "
+                "'worlddb erase --tenant' while no server runs"
+            )
+        if confirm != tenant:
+            raise InvalidInputError(f"erase_tenant: give confirm={tenant!r:.100} as well")
+        opened_by = [one.name for one in self._gate.access.tokens if one.tenant == tenant]
+        if opened_by:
+            raise ConflictError(f"{tenant}: revoke its tokens first: {', '.join(opened_by)}")
+        return self._erase(tenant, receipt)
 
     def _check_tenant(self, tenant: str | None, role: str) -> None:
         if self._of_tenants and tenant is None and role != "administer":

@@ -10,21 +10,23 @@ from uuid import NAMESPACE_OID, uuid5
 
 from worlddb import __version__
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.faces.importers import chat_exports, memory_exports
-from worlddb.faces.importers.imported_item import ImportedItem, Reader
+from worlddb.faces.importers import export_readers
+from worlddb.faces.importers.export_readers import ImportedItem, Reader
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
+from worlddb.model.origin import USER, at_most
+from worlddb.model.secret_patterns import without_secret_values, without_secrets
 
 READERS: dict[str, Reader] = {
-    "claude-code": chat_exports.claude_code,
-    "codex": chat_exports.codex,
-    "chatgpt": chat_exports.chatgpt,
-    "claude": chat_exports.claude,
-    "mem0": memory_exports.mem0,
-    "mcp-memory": memory_exports.mcp_memory,
-    "basic-memory": memory_exports.basic_memory,
-    "graphiti": memory_exports.graphiti,
-    "mif": memory_exports.mif,
+    "claude-code": export_readers.claude_code,
+    "codex": export_readers.codex,
+    "chatgpt": export_readers.chatgpt,
+    "claude": export_readers.claude,
+    "mem0": export_readers.mem0,
+    "mcp-memory": export_readers.mcp_memory,
+    "basic-memory": export_readers.basic_memory,
+    "graphiti": export_readers.graphiti,
+    "mif": export_readers.mif,
 }
 PAGE = 500  # Memories read at a time for an export.
 
@@ -67,7 +69,7 @@ def import_items(
             _write(memory, kind, item, scope, counts)
         except (InvalidInputError, ConflictError) as error:
             counts.refused += 1
-            on_refused(f"{item.text[:60]!r}: {error}")
+            on_refused(f"{without_secrets(item.text)[:60]!r}: {error}")
         on_item()
     return counts
 
@@ -75,17 +77,19 @@ def import_items(
 def _write(
     memory: Memory, kind: str, item: ImportedItem, scope: Mapping[str, Any], counts: ImportCounts
 ) -> None:
-    given: dict[str, Any] = {"text": item.text, "at": item.at, "names": list(item.names) or None}
+    # Nobody looks at each text of an import, so secrets are masked whatever the scope says.
+    text, names = without_secrets(item.text), [without_secrets(one) for one in item.names]
+    given: dict[str, Any] = {"text": text, "at": item.at, "names": names or None}
     if item.role is not None:
-        message = {"role": item.role, "content": item.text}
+        message = {"role": item.role, "content": text}
         given = {"messages": [message | ({"at": item.at} if item.at else {})]}
     key = sha256(f"{kind}\n{item.key}".encode(errors="replace")).hexdigest()
     done = memory.write(
         **given,
         source=f"import {kind}",
-        metadata=item.metadata or None,
+        metadata=without_secret_values(item.metadata) or None,
         idempotency_key=f"import:{key}",
-        origin="import",
+        origin=at_most(item.origin, "import"),
         **{**item.scope, **scope},
     )
     counts.created += done.created
@@ -125,6 +129,8 @@ def _mif_memory(one: Remembered) -> dict[str, Any]:
         "valid_from": one.valid_from.isoformat(),
         "scopes": {f"{scope.kind}_id": scope.value for scope in one.scopes},
     }
+    if one.origin != USER:
+        ours["origin"] = one.origin
     if one.valid_to is not None:
         ours["valid_to"] = one.valid_to.isoformat()
     if one.speaker:

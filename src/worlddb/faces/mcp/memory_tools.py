@@ -45,7 +45,10 @@ ANSWER_TO_QUESTION = "asked"
 """The argument by which a tool gets a person's answer; it is not part of the schema."""
 
 TOLD = ("type", "required", "additionalProperties")
-UNTOLD = ("title", "maxLength", "format", "pattern", "minLength", "maxItems", "minItems")
+UNTOLD = (
+    *("title", "format", "pattern", "minLength", "maxLength", "minItems", "maxItems"),
+    *("minimum", "maximum"),
+)
 """What a schema says for programs alone."""
 EXPLAIN = Parameter(
     name="explain",
@@ -222,8 +225,8 @@ def tool_of(
 def _brief(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema of arguments as a model needs it.
 
-    What may be left out is told by `required`, so no argument is said to be null. The lengths of
-    texts and the form of times are checked when a tool is called, and an error tells them.
+    What may be left out is told by `required`, so no argument is said to be null. The limits of
+    texts and numbers and the form of times are checked when a tool is called; an error tells them.
     """
     told = {}
     for name, held in schema["properties"].items():
@@ -232,6 +235,7 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
         if len(kinds) == 1:
             plain = {key: value for key, value in kinds[0].items() if key not in UNTOLD} | plain
         elif kinds:
+            # A list of types would be shorter, but not every client reads it.
             plain["anyOf"] = [{"type": one["type"]} for one in kinds]
         if plain.get("default", ...) in (None, False):
             del plain["default"]

@@ -68,9 +68,12 @@ class DateMoment(NamedTuple):
         return tense_around(self.low, self.start, self.end)
 
 
-def dates_in(plain: str, said: date) -> list[Dated]:
-    """Return the dates of a masked text that was said on a day, in order."""
-    low = hinted_dates(plain)
+def dates_in(plain: str, said: date, low: str | None = None) -> list[Dated]:
+    """Return the dates of a masked text that was said on a day, in order.
+
+    `low` is what `hinted_dates` has returned for it, if it was asked before.
+    """
+    low = hinted_dates(plain) if low is None else low
     return [] if low is None else list(_dates(low, plain, said))
 
 

@@ -124,11 +124,12 @@ def hinted_dates(plain: str) -> str | None:
 
 def dates_of(plain: str, said: date) -> list[Dated]:
     """Return the dates of a masked text; the first text that may have one loads their grammar."""
-    if hinted_dates(plain) is None:
+    low = hinted_dates(plain)
+    if low is None:
         return []
     from worlddb.language.english.date_phrases import dates_in
 
-    return dates_in(plain, said)
+    return dates_in(plain, said, low)
 
 
 @cache

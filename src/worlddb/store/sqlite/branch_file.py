@@ -43,6 +43,13 @@ from worlddb.errors import ConflictError, CorruptionError, InvalidInputError, No
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import Branch
+from worlddb.store.sqlite.file_encryption import (
+    ENCRYPTING,
+    StoreKey,
+    refuse_wrong_key,
+    system_vfs,
+    unlocked,
+)
 
 FOLDER_END, STORE, ABOUT = "-branches", "store.db", "branch.json"
 MARK = "A branch of a WorldDB store; its pages lie beside this file.\n"
@@ -80,12 +87,15 @@ def trunk_of(file: str) -> str | None:
     return above.removesuffix(FOLDER_END) if os.path.isfile(f"{folder}/{ABOUT}") else None
 
 
-def vfs_of(file: str) -> str | None:
-    """Return how SQLite is to read a file: a branch through its layers, all else as usual."""
+def vfs_of(file: str, key: StoreKey | None = None) -> str | None:
+    """Return how SQLite is to read a file: a branch through its layers, all else as usual.
+
+    The layers lie below the encryption: they hold pages as the trunk's file does.
+    """
     if trunk_of(file) is None:
         return None
     _register()
-    return VFS
+    return VFS if key is None else f"{ENCRYPTING}{VFS}"
 
 
 # -- the pages of a branch -------------------------------------------------------------------------
@@ -229,7 +239,7 @@ class BranchFile(apsw.VFSFile):
     """The file of a branch as SQLite sees it; locks and logs are those of `store.db`."""
 
     def __init__(self, name: str | apsw.URIFilename, flags: list[int]) -> None:
-        super().__init__("", name, flags)
+        super().__init__(system_vfs(), name, flags)
         path = name if isinstance(name, str) else name.filename()
         folder = os.path.dirname(path)
         self._is_base = not isinstance(name, str) and name.uri_boolean("base", False)
@@ -237,7 +247,7 @@ class BranchFile(apsw.VFSFile):
         trunk = trunk_of(path)
         # By SQLite: whoever else opens and closes the file gives up the locks of this process.
         wanted = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
-        self._trunk = apsw.VFSFile("", str(trunk), wanted)
+        self._trunk = apsw.VFSFile(system_vfs(), str(trunk), wanted)
 
     def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802 - SQLite's name
         """Return bytes of one page."""
@@ -282,7 +292,7 @@ class _BranchVfs(apsw.VFS):
     """Opens the files of branches by their layers, and their logs as any log."""
 
     def __init__(self) -> None:
-        super().__init__(VFS, "")
+        super().__init__(VFS, system_vfs())
 
     def xOpen(  # noqa: N802
         self, name: str | apsw.URIFilename | None, flags: list[int]
@@ -293,13 +303,18 @@ class _BranchVfs(apsw.VFS):
         return super().xOpen(name, flags)
 
 
-_REGISTERED: list[_BranchVfs] = []  # SQLite knows it for as long as this object lives.
+_REGISTERED: list[_BranchVfs] = []
 
 
 def _register() -> None:
     with _LAYERS_LOCK:
         if not _REGISTERED:
-            _REGISTERED.append(_BranchVfs())
+            import ctypes
+
+            made = _BranchVfs()
+            # SQLite reads through it until the process ends, also a store that nobody has closed.
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+            _REGISTERED.append(made)
 
 
 # -- the trunk -------------------------------------------------------------------------------------
@@ -311,14 +326,16 @@ def guard_branches(con: apsw.Connection) -> None:
     con.wal_autocheckpoint(0)
 
 
-def move_log(file: str, con: apsw.Connection, mode: int) -> tuple[int, int]:
+def move_log(
+    file: str, con: apsw.Connection, mode: int, key: StoreKey | None = None
+) -> tuple[int, int]:
     """Move the log of a store into its file, as `wal_checkpoint` does; branches keep their pages.
 
     A store with branches is never kept from writing: its log is moved as far as readers allow.
     """
     if not has_branches(file):
         return con.wal_checkpoint(mode=mode)
-    with closing(apsw.Connection(file, vfs=vfs_of(file))) as snapshot:
+    with closing(unlocked(file, key)) as snapshot:
         guard_branches(snapshot)
         snapshot.execute("BEGIN")
         snapshot.execute("SELECT count(*) FROM sqlite_schema").fetchall()
@@ -332,7 +349,8 @@ def keep_pages(file: str, pages_after: int) -> None:
     Raises:
         apsw.Error: the disk refused, or another process keeps pages for too long.
     """
-    trunk = apsw.VFSFile("", file, [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
+    trunk = apsw.VFSFile(system_vfs(), os.path.abspath(file), flags)
     try:
         with _alone(branch_folder(file)):
             logged = {number for number, _ in _log_frames(file, with_pages=False)}
@@ -413,7 +431,13 @@ def check_name(name: object) -> str:
     return name
 
 
-def fork(file: str, writer: apsw.Connection, name: str, about: dict[str, Any]) -> str:
+def fork(
+    file: str,
+    writer: apsw.Connection,
+    name: str,
+    about: dict[str, Any],
+    key: StoreKey | None = None,
+) -> str:
     """Make a branch of a store whose write lock `writer` has; return the path of its file.
 
     Raises:
@@ -430,7 +454,7 @@ def fork(file: str, writer: apsw.Connection, name: str, about: dict[str, Any]) -
         shutil.rmtree(left, ignore_errors=True)
     Path(new).mkdir(mode=0o700)
     try:
-        _lay_out(file, writer, new, about)
+        _lay_out(file, writer, new, about, key)
         os.rename(new, folder)
     except OSError as error:
         if os.path.exists(folder):
@@ -441,14 +465,20 @@ def fork(file: str, writer: apsw.Connection, name: str, about: dict[str, Any]) -
     return f"{folder}/{STORE}"
 
 
-def _lay_out(file: str, writer: apsw.Connection, folder: str, about: dict[str, Any]) -> None:
+def _lay_out(
+    file: str,
+    writer: apsw.Connection,
+    folder: str,
+    about: dict[str, Any],
+    key: StoreKey | None,
+) -> None:
     size = int(str(writer.pragma("page_size")))
     for name in (STORE, "own", "kept", "own-numbers", "kept-numbers", ABOUT):
         Path(folder, name).touch(mode=0o600)
     Path(folder, STORE).write_text(MARK, encoding="utf-8")
     for name in ("own", "kept"):
         Path(f"{folder}/{name}-numbers").write_bytes(SIZE.pack(0))
-    frames = _moved(file)
+    frames = _moved(file, key)
     if frames:
         newest = dict(islice(_log_frames(file, with_pages=True), frames))
         PageLayer(f"{folder}/kept", size).keep(sorted(newest.items()))
@@ -464,15 +494,15 @@ def _lay_out(file: str, writer: apsw.Connection, folder: str, about: dict[str, A
         os.fsync(out.fileno())
 
 
-def _moved(file: str) -> int:
+def _moved(file: str, key: StoreKey | None) -> int:
     """Move the log into the file; return how many frames a branch has to copy, 0 if all moved."""
     deadline = time.monotonic() + FORK_S_MAX
-    with closing(apsw.Connection(file)) as con:
+    with closing(unlocked(file, key)) as con:
         guard_branches(con)
         con.pragma("user_version")
         while True:
             try:
-                frames, moved = move_log(file, con, apsw.SQLITE_CHECKPOINT_PASSIVE)
+                frames, moved = move_log(file, con, apsw.SQLITE_CHECKPOINT_PASSIVE, key)
                 return 0 if moved >= frames else frames
             except apsw.BusyError:
                 if time.monotonic() > deadline:
@@ -522,15 +552,27 @@ def drop(file: str, name: str) -> None:
             os.rmdir(above)
 
 
-def refuse_lost_base(file: str) -> None:
-    """Raise CorruptionError if a branch no longer lies over the commit that it was forked from."""
+def refuse_lost_base(file: str, key: StoreKey | None = None) -> None:
+    """Raise CorruptionError if a branch no longer lies over the commit that it was forked from.
+
+    Raises:
+        StoreKeyError: the key of the store below is missing or wrong.
+    """
     folder = os.path.dirname(os.path.realpath(file))
     about = _about(folder)
     uri = f"file:{quote(f'{folder}/{STORE}')}?base=1&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     last: Any = None
-    with suppress(apsw.Error), closing(apsw.Connection(uri, flags=flags, vfs=vfs_of(file))) as con:
-        last = con.execute("SELECT seq, hash FROM commits ORDER BY seq DESC LIMIT 1").fetchone()
+    vfs = vfs_of(file, key)
+    try:
+        with closing(apsw.Connection(uri, flags=flags, vfs=vfs)) as con:
+            if key is not None:
+                key.unlock(con, file)
+            last = con.execute("SELECT seq, hash FROM commits ORDER BY seq DESC LIMIT 1").fetchone()
+    except apsw.NotADBError:
+        refuse_wrong_key(file, key)
+    except apsw.Error:
+        pass
     if last is None or (last[0], last[1].hex()) != (about["fork"], about["hash"]):
         raise CorruptionError(
             f"{file}: the store below this branch was changed by a program that knows no branches "

@@ -8,13 +8,12 @@ syntax), and `TableSums` a sum over the rows of every derived table.
 from __future__ import annotations
 
 import os
-import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -35,9 +34,7 @@ from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unl
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
-    MIGRATIONS,
     RECALLS,
-    create,
     teach_words,
 )
 from worlddb.store.tables.sql_session import (
@@ -55,8 +52,6 @@ PAGE_BYTES = 1_024
 """A commit writes a few bytes each to some thirty pages, and a page is written whole: a quarter of
 SQLite's usual size makes the log three times smaller (bench.write_volume)."""
 SMALLEST_BYTES = 512  # The smallest page of SQLite: a shorter file is none of its databases.
-BUSY_PAUSE_S = 0.005
-"""Between two attempts to switch the journal's mode: much shorter than anybody notices."""
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # What `durability` means to SQLite.
 BUDGET_KIB = 131_072
 """The indexes of a million nodes fit. The kernel keeps the file in memory as well, so more gains
@@ -171,7 +166,7 @@ def connect(
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
-    con = unlocked(path, key, flags=flags, vfs=vfs_of(path))
+    con = unlocked(path, key, flags=flags, vfs=vfs_of(path, key))
     try:
         if has_branches(path):
             guard_branches(con)
@@ -258,65 +253,6 @@ def check_format(con: apsw.Connection, path: str) -> int:
     return int(version)
 
 
-def migrate(
-    con: apsw.Connection,
-    path: str,
-    timeout_s: float,
-    keep: Callable[[apsw.Connection, int], KeptCopy | None],
-) -> None:
-    """Bring the file to the present format; all or nothing, also when two processes try at once.
-
-    `keep` gets a snapshot of a store of an older format and its number. It makes a copy, or raises
-    if the store is not to be migrated. Nothing was changed before.
-    """
-    kept = None
-    if 0 < check_format(con, path) < FORMAT_VERSION:
-        with con:
-            version = check_format(con, path)
-            kept = keep(con, version) if version < FORMAT_VERSION else None
-    mode = "memory" if path == MEMORY else "wal"
-    if con.pragma("journal_mode") != mode:
-        if path != MEMORY and check_format(con, path) == 0:
-            con.pragma("page_size", PAGE_BYTES)
-        _set_journal_mode(con, path, mode, timeout_s)
-    if check_format(con, path) == FORMAT_VERSION:
-        if kept is not None:
-            kept.drop()
-        return
-    con.execute("BEGIN IMMEDIATE")
-    try:
-        version = check_format(con, path)
-        if version == 0:
-            create(con)
-        else:
-            for migration in MIGRATIONS[version - 1 :]:
-                migration(con)
-        con.pragma("application_id", APPLICATION_ID)
-        con.pragma("user_version", FORMAT_VERSION)
-    except BaseException:
-        con.execute("ROLLBACK")
-        if kept is not None:
-            kept.drop()
-        raise
-    con.execute("COMMIT")
-    if kept is not None:
-        kept.tell()
-
-
-def _set_journal_mode(con: apsw.Connection, path: str, mode: str, timeout_s: float) -> None:
-    """Switch the journal's mode; SQLite does not wait for others here by itself, so we do."""
-    check_format(con, path)  # Another program's file is not ours to switch.
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            con.pragma("journal_mode", mode)
-            return
-        except (apsw.BusyError, apsw.LockedError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(BUSY_PAUSE_S)
-
-
 def refuse_bad_path(path: str) -> None:
     """Say early, in words, what is wrong with a path that cannot be a store."""
     if path == MEMORY:
@@ -334,21 +270,21 @@ def refuse_bad_path(path: str) -> None:
         raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
 
 
-class KeptCopy(Protocol):
-    """The copy of a store that is being migrated."""
-
-    def tell(self) -> None: ...  # noqa: D102
-    def drop(self) -> None: ...  # noqa: D102
-
-
 class FileSession(SqlSession):
     """A session on a connection to SQLite."""
 
-    __slots__ = ("_run", "_run_many")
+    __slots__ = ("_run", "_run_many", "_sums")
 
-    def __init__(self, con: apsw.Connection, context: SessionContext, time: int = 0) -> None:
+    def __init__(
+        self,
+        con: apsw.Connection,
+        context: SessionContext,
+        time: int = 0,
+        sums: TableSums | None = None,
+    ) -> None:
         self._run = con.execute
         self._run_many = con.executemany
+        self._sums = sums
         super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
@@ -369,7 +305,16 @@ class FileSession(SqlSession):
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
         """Insert rows; `conflict` is what follows ON CONFLICT."""
-        self.executemany(_insert(table, tuple(columns), conflict), rows)
+        sql = _insert(table, tuple(columns), conflict)
+        if self._sums is None or table in SUMMED:
+            self.executemany(sql, rows)
+            return
+        # Nobody need look at each row of a table that has no sum.
+        self.con.preupdate_hook(None)
+        try:
+            self.executemany(sql, rows)
+        finally:
+            self._sums.follow(self.con)
 
     def among(self, rows: Sequence[int]) -> Any:
         """Return rows as the array that `IN` reads; 0 is no row."""
@@ -496,7 +441,7 @@ def _varints(body: bytes) -> list[int]:
     return numbers or [0]
 
 
-# -- sums ------------------------------------------------------------------------------------------
+# -- sums ----------------------------------------------------------------------------------------
 
 SUMMED = {
     "lookups_reached": 1,
@@ -514,6 +459,11 @@ _ROW_BYTES = 8  # An integer of SQLite.
 FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
 """The transaction that does this sums all rows again, as they are at its end."""
 _READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
+# SQLite has no exclusive or: what is in one of two numbers, without what is in both.
+_ADD_SUMS = (
+    "UPDATE lookups_reached SET node = (node | ?2) - (node & ?2), note = note + ?3 "
+    "WHERE number = ?1"
+)
 _WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
 
 Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
@@ -553,6 +503,7 @@ class TableSums:
 
     def __init__(self) -> None:
         self._changed: dict[str, Sum] = {}
+        self._are_there = False
 
     def follow(self, con: apsw.Connection) -> None:
         """Note every row that a connection changes."""
@@ -577,17 +528,23 @@ class TableSums:
 
     def write(self, con: apsw.Connection) -> None:
         """Write the sums that the transaction has changed; all of them where there are none."""
-        changed = dict(self._changed)
+        changed = self._changed
         if not changed:
             return
-        there = stored_sums(con)
-        if there.keys() == set(SUMMED):
-            for table, (total, rows) in changed.items():
-                before, count = there[table]
-                changed[table] = total ^ before, count + rows
-        else:
-            changed = {table: sum_of(con, table) for table in SUMMED}
-        con.executemany(_WRITE_SUMS, [(SUMMED[table], *found) for table, found in changed.items()])
+        con.preupdate_hook(None)
+        try:
+            if not self._are_there:
+                self._are_there = stored_sums(con).keys() == set(SUMMED)
+            if self._are_there:
+                added = [(SUMMED[table], *found) for table, found in changed.items()]
+                before = con.total_changes()
+                con.executemany(_ADD_SUMS, added)
+                self._are_there = con.total_changes() - before == len(added)
+            if not self._are_there:
+                every = [(SUMMED[table], *sum_of(con, table)) for table in SUMMED]
+                con.executemany(_WRITE_SUMS, every)
+        finally:
+            self.follow(con)
 
 
 def stored_sums(con: apsw.Connection) -> dict[str, Sum]:

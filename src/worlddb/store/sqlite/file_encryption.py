@@ -24,6 +24,7 @@ ROUNDS = 600_000
 """How often a passphrase is hashed, by PBKDF2 with SHA-256: what OWASP asks for; a third of a
 second. Any SQLite3 Multiple Ciphers opens such a file with `PRAGMA kdf_iter = 600000`."""
 MAGIC = b"SQLite format 3\0"
+ENCRYPTING = "multipleciphers-"  # Begins the name of how the encrypting SQLite reads files.
 HEAD_BYTES = 100  # The header of a SQLite file.
 _SEALED = slice(20, 24), b"\x20@  "
 """Where and what an encrypted file says of itself: 32 bytes of each page are the cipher's (nonce
@@ -212,6 +213,11 @@ def destroy_key_file(path: str) -> bool:
     return True
 
 
+def system_vfs() -> str:
+    """Return how SQLite reads files here, below the encryption if there is one."""
+    return apsw.vfs_names()[0].removeprefix(ENCRYPTING)
+
+
 def encrypting_build() -> str | None:
     """Return the name and version of the encrypting SQLite; None if the usual one is loaded."""
     return getattr(apsw, "mc_version", None)
@@ -226,10 +232,12 @@ def head_of(path: str) -> bytes:
     Through SQLite: to open the file here and close it would give up the locks that this process
     has on it.
     """
-    system = apsw.vfs_names()[0].removeprefix("multipleciphers-")  # Below the one that decrypts.
+    from worlddb.store.sqlite.branch_file import trunk_of
+
     flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
     try:
-        file = apsw.VFSFile(system, os.path.abspath(path), [flags, 0])
+        # A branch has the key and the salt of the file that it lies over.
+        file = apsw.VFSFile(system_vfs(), trunk_of(path) or os.path.abspath(path), [flags, 0])
     except apsw.Error:
         return b""
     try:

@@ -40,6 +40,7 @@ LOG_BYTES_MIN = 32 << 20
 """A log of this size is moved: pages written often are moved once, and a crash re-reads it fast."""
 STOPPING_S_MAX = 30.0  # Far longer than a checkpoint takes; then the thread is left behind.
 TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
+LOOK_PAGES = 512  # Half a megabyte, of a disk that has as much room for the log as the log takes.
 ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
 OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
 LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
@@ -483,6 +484,8 @@ class Checkpointer:
         self._thread: threading.Thread | None = None
         self._pages = 0
         self._tried = 0
+        self._looked = 0
+        self._tight = False
         self.follow(writer)
 
     def follow(self, writer: apsw.Connection) -> None:
@@ -493,7 +496,7 @@ class Checkpointer:
 
     def _after_commit(self, con: apsw.Connection, database: str, pages: int) -> int:
         if pages < self._pages:
-            self._tried = 0  # The log has begun anew.
+            self._tried = self._looked = 0  # The log has begun anew.
         self._pages = pages
         grown = pages - self._tried
         is_tight = grown >= TAIL_MAX and self._is_tight(pages)
@@ -516,12 +519,19 @@ class Checkpointer:
         self._is_behind = False
 
     def _is_tight(self, pages: int) -> bool:
-        """Return whether the disk is nearly full: the file needs as much room as its log has."""
+        """Return whether the disk is nearly full: the file needs as much room as its log has.
+
+        The disk is looked at once for so many pages, but for each commit where it is nearly full.
+        """
+        if not self._tight and pages - self._looked < LOOK_PAGES:
+            return False
+        self._looked = pages
         try:
             free = shutil.disk_usage(os.path.dirname(self._path)).free
         except OSError:
             return False
-        return free < 2 * pages * LOG_BYTES_MIN // self._pages_min
+        self._tight = free < 2 * pages * LOG_BYTES_MIN // self._pages_min
+        return self._tight
 
     def _run(self) -> None:
         con: apsw.Connection | None = None
@@ -541,7 +551,7 @@ class Checkpointer:
                 con.close()
 
     def _connect(self) -> apsw.Connection:
-        con = unlocked(self._path, self._key, vfs=vfs_of(self._path))
+        con = unlocked(self._path, self._key, vfs=vfs_of(self._path, self._key))
         con.set_busy_timeout(OTHERS_PATIENCE_MS)
         return con
 
@@ -550,12 +560,12 @@ class Checkpointer:
         # A connection that has read nothing does not know of the log, and would move nothing.
         con.pragma("user_version")
         for _ in range(ROUNDS_MAX):
-            _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE)
+            _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE, self._key)
             # SQLite waits for the disk only with the last page; here no writer waits with it.
             sync_file(con)
             if self._pages - moved <= TAIL_MAX:
                 with self._gate.tidying():
-                    move_log(self._path, con, apsw.SQLITE_CHECKPOINT_FULL)
+                    move_log(self._path, con, apsw.SQLITE_CHECKPOINT_FULL, self._key)
                 return
 
     def stop(self) -> None:

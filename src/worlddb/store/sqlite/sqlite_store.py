@@ -165,7 +165,7 @@ class SqliteStore:
             refuse_second_name(path, self._file)
             LOCKED_FILES.refuse_two_logs(self._file)
             if trunk_of(self._file) is not None:
-                refuse_lost_base(self._file)
+                refuse_lost_base(self._file, key)
             try:
                 self._writer = self._open_writer(read_only, create, migration)
             except (apsw.NotADBError, StoreKeyError):
@@ -177,7 +177,8 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None, self._writer)
-        self._transaction = TableWriter(FileSession(self._writer, self._context), self._pages)
+        session = FileSession(self._writer, self._context, sums=self._sums)
+        self._transaction = TableWriter(session, self._pages)
         # Also when the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         self._checkpointer: Checkpointer | None = None
@@ -406,7 +407,8 @@ class SqliteStore:
                     shared.take_back(turn, error)
                     if isinstance(error, apsw.FullError):
                         # The log is moved into the file, so that the next write has its room.
-                        move_log(self._file, self._writer, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE
+                        move_log(self._file, self._writer, mode, self._key)
             raise
         finally:
             turn.leave()
@@ -440,7 +442,7 @@ class SqliteStore:
         self._sums.follow(new)
         self._settings = None
         old, self._writer = self._writer, new
-        self._transaction = TableWriter(FileSession(new, self._context), self._pages)
+        self._transaction = TableWriter(FileSession(new, self._context, 0, self._sums), self._pages)
         if self._checkpointer is not None:
             self._checkpointer.follow(new)
         old.close(True)
@@ -450,7 +452,8 @@ class SqliteStore:
         if self.path != MEMORY and not self._immutable and has_branches(self._file):
             with suppress(apsw.Error):
                 self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-                move_log(self._file, self._writer, apsw.SQLITE_CHECKPOINT_PASSIVE)
+                mode = apsw.SQLITE_CHECKPOINT_PASSIVE
+                move_log(self._file, self._writer, mode, self._key)
         close_connection(self._writer, self.path)
 
     # -- the whole file ----------------------------------------------------------------------------
@@ -513,10 +516,6 @@ class SqliteStore:
         """Make a branch of the last commit."""
         self._refuse_read_only()
         check_name(name)
-        if self._key is not None:
-            raise StorageError(
-                f"{self.path}: an encrypted store cannot be branched; copy it instead"
-            )
         if self.path == MEMORY or trunk_of(self._file) is not None:
             what = "a store in memory" if self.path == MEMORY else "a branch"
             raise StorageError(f"{self.path}: {what} cannot be branched; branch a store in a file")
@@ -527,7 +526,7 @@ class SqliteStore:
                 head = TableReader(FileSession(writer, self._context)).head()
                 now = max(self._clock(), head.time)
                 about = {"fork": head.seq, "hash": head.hash.hex(), "time": now, "actor": actor}
-                fork(self._file, writer, name, about)
+                fork(self._file, writer, name, about, self._key)
             finally:
                 writer.execute("ROLLBACK")
         return next(row for row in self.branches() if row.name == name)

@@ -33,7 +33,14 @@ from worlddb.store.rows import (
     StoredVector,
     VectorRow,
 )
-from worlddb.store.tables.sql_session import IN, WAY_OUT, JournalTable, SqlSession
+from worlddb.store.tables.sql_session import (
+    IN,
+    WARM_BATCH,
+    WAY_OUT,
+    JournalTable,
+    SqlSession,
+    WarmRows,
+)
 
 BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage has made.
 PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
@@ -142,10 +149,12 @@ class PageCache(dict[PageKey, "SetPage | None"]):
         self.is_fresh = False
         self.at: tuple[int, bytes] | None = None
         self.coming: tuple[int, bytes] | None = None
+        self.warm = WarmRows()
 
     def begin(self, head: Head) -> None:
         """Start a transaction that follows the commit `head`."""
         self.is_fresh = self.at == (head.seq, head.hash)
+        self.warm.begin(self.is_fresh)
         self.coming = None
         if len(self) > PAGES_MAX:
             for key in self.keys() - self.unwritten:
@@ -165,6 +174,7 @@ class PageCache(dict[PageKey, "SetPage | None"]):
         """Keep the pages: they are now those of the last commit."""
         if self.is_fresh and self.coming is not None:
             self.at = self.coming
+        self.warm.landed()
 
 
 SCANNED_FROM = 100  # vectors; for fewer a search for each costs less than the rows in between
@@ -186,6 +196,7 @@ class TransactionJournal:
         session.seq = head.seq + 1
         session.time = commit_time(clock(), head.time)
         self._cache.begin(head)
+        session.warm = self._cache.warm
 
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row, the last call of a transaction that changed something."""
@@ -350,7 +361,15 @@ class LookupTable:
 
     def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
         """Return the attributes of nodes, one row for each time they were stated, latest last."""
-        return self._attributes(f"node {IN}", (self._session.among(list(nodes)),)) if nodes else []
+        warm = self._session.warm
+        if warm is None or len(nodes) > WARM_BATCH:
+            among = self._session.among(list(nodes))
+            return self._attributes(f"node {IN}", (among,)) if nodes else []
+        if missing := [node for node in nodes if node not in warm.attributes]:
+            warm.attributes.update((node, []) for node in missing)
+            for found in self._attributes(f"node {IN}", (self._session.among(missing),)):
+                warm.attributes[found.node].append(found)
+        return [found for node in nodes for found in warm.attributes[node]]
 
     def attributes_after(self, note: int) -> list[AttributesRow]:
         """Return the attributes that notes above row `note` state, latest last."""
@@ -436,6 +455,8 @@ class EmbeddingTables:
             found = self._session.stream(
                 f"{sql} BETWEEN ? AND ? ORDER BY node", (number, first, last)
             )
+            if len(wanted) == last - first + 1:
+                return found
             return (row for row in found if row[0] in wanted)
         return self._session.execute(
             f"{sql} {IN} ORDER BY node", (number, self._session.among(nodes))

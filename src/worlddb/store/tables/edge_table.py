@@ -27,7 +27,9 @@ from worlddb.store.rows import (
     CoverRow,
     EdgeRow,
     InsideRow,
+    ListedOnly,
     NewEdge,
+    NodeTraits,
     PremiseRow,
     ProposalRow,
     ProposalScan,
@@ -55,13 +57,21 @@ _COLUMNS = """
     LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
 """
 # One world at a time: only then does SQLite read a page from the end of the index, and no more.
-_CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ? ORDER BY row DESC LIMIT ?"
+_CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ?"
+_NEWEST = " ORDER BY row DESC LIMIT ?"
 _MEMBERS = """
     SELECT DISTINCT target FROM edges
     WHERE source = ? AND type = 'contains' AND gone IS NULL AND target < ?
       AND (valid_to IS NULL OR valid_to > ?)
     ORDER BY target DESC LIMIT ?
 """
+# As far as a later end or deletion is told by the journal, the caller looks at each edge.
+_MEMBERS_THEN = """
+    SELECT DISTINCT target FROM edges
+    WHERE source = ? AND type = 'contains' AND target < ? AND born <= ?
+    ORDER BY target DESC LIMIT ?
+"""
+_MOVED = "SELECT DISTINCT row FROM history WHERE field = 'node.parent' AND was = ? AND row < ?"
 _AFTER_ALL = "\U0010ffff"
 
 
@@ -285,6 +295,22 @@ def _at_nodes(
     return f" AND (low {IN} OR high {IN})", [*values, among, among]
 
 
+def _condition_of(only: ListedOnly) -> tuple[str, list[Any]]:
+    """Return what is asked of children beside their world, as SQL and its values."""
+    parts: list[str] = []
+    values: list[Any] = []
+    if only.begun:
+        parts.append(" AND valid_from <= ?")
+        values.append(only.at)
+    if only.lasting and only.known is None:  # An end that was learned later is in the journal.
+        parts.append(" AND (valid_to IS NULL OR valid_to > ?)")
+        values.append(only.at)
+    if only.types is not None:
+        parts.append(f" AND type IN ({', '.join('?' * len(only.types))})")
+        values += only.types
+    return "".join(parts), values
+
+
 class WorldListing:
     """Worlds a page at a time, as they are now."""
 
@@ -295,9 +321,30 @@ class WorldListing:
         """Return children and present members of worlds below row `before`, newest first."""
         pages = []
         for world in worlds:
-            children = self._session.rows(_CHILDREN, (world, before, most))
+            children = self._session.rows(_CHILDREN + _NEWEST, (world, before, most))
             members = self._session.rows(_MEMBERS, (world, before, now, most))
             pages += [children, members]
+        return list(islice(dict.fromkeys(merge(*pages, reverse=True)), most))
+
+    def candidates(
+        self, worlds: Iterable[int], before: int, most: int, only: ListedOnly
+    ) -> list[int]:
+        """Return rows that may be children or members of worlds at a time, newest first.
+
+        All that are, and some more: those that were moved here, or whose membership ended, since.
+        """
+        condition, values = _condition_of(only)
+        pages = []
+        for world in worlds:
+            given = (world, before, *values, most)
+            pages.append(self._session.rows(_CHILDREN + condition + _NEWEST, given))
+            if only.known is None:
+                pages.append(self._session.rows(_MEMBERS, (world, before, only.at, most)))
+                continue
+            then = (world, before, only.known, most)
+            pages.append(self._session.rows(_MEMBERS_THEN, then))
+            former = (self._session.former(world), before, most)
+            pages.append(self._session.rows(_MOVED + _NEWEST, former))
         return list(islice(dict.fromkeys(merge(*pages, reverse=True)), most))
 
     def holders(self, rows: Iterable[int]) -> set[int]:
@@ -315,6 +362,26 @@ class WorldListing:
         """Return those rows whose validity is over at `at`."""
         sql = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ? ORDER BY row"
         return set(self._session.rows(sql, (self._session.among(list(rows)), at)))
+
+    def traits(self, first: int, last: int) -> list[NodeTraits]:
+        """Return what never changes of the nodes from one row to another, by row."""
+        sql = (
+            "SELECT row, type, valid_from, CASE WHEN type = 'Turn' THEN name ELSE '' END "
+            "FROM nodes WHERE row BETWEEN ? AND ? ORDER BY row"
+        )
+        return list(map(NodeTraits._make, self._session.execute(sql, (first, last))))
+
+    def ending(self, first: int, last: int) -> list[int]:
+        """Return the nodes from one row to another that have an end, by row."""
+        sql = (
+            "SELECT row FROM nodes WHERE row BETWEEN ? AND ? AND valid_to IS NOT NULL ORDER BY row"
+        )
+        return self._session.rows(sql, (first, last))
+
+    def ended_later(self) -> list[int]:
+        """Return the nodes whose end was changed after they were written, by row."""
+        sql = "SELECT DISTINCT row FROM history WHERE field = 'node.valid_to' ORDER BY row"
+        return self._session.rows(sql, ())
 
     def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
         """Return children above row `after` of a type whose names begin with `start`, by row."""

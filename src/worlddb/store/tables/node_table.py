@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from types import NoneType
 from typing import Any, NamedTuple
 
 from worlddb.errors import CorruptionError
@@ -34,7 +32,15 @@ from worlddb.store.rows import (
     StateChange,
     World,
 )
-from worlddb.store.tables.sql_session import FOREVER, IN, WAY_OUT, JournalTable, SqlSession
+from worlddb.store.tables.sql_session import (
+    FOREVER,
+    IN,
+    WARM_BATCH,
+    WARM_CHARS,
+    WAY_OUT,
+    JournalTable,
+    SqlSession,
+)
 
 _COLUMNS = f"""
     SELECT n.row, n.id, n.state, n.type, n.name, n.content, n.created_at, n.parent, p.id,
@@ -64,11 +70,6 @@ FILE_AGAIN = (
 
 DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, struct.error, CorruptionError)
 """What reading a damaged row raises. One flipped bit turns a number into a text or into nothing."""
-_BODY_TYPES = frozenset(
-    (int, bytes, str, parent, str, str, int, valid_to)
-    for parent, valid_to in product((int, NoneType), repeat=2)
-)
-"""What the fields of a body may be; SQLite checks them only when they are written."""
 Notes = dict[str, list[str]]  # The notes of one node by kind.
 
 
@@ -104,7 +105,12 @@ class NodeTable:
     def node_row(self, ident: bytes) -> int | None:
         """Return the row of the node with this whole id."""
         session = self._session
+        warm = session.warm
         row = session.node_rows.get(ident)
+        if row is None and warm is not None:
+            row = warm.rows.get(ident)
+            if row is None and ident in warm.absent:
+                return None
         if row is None:
             session.need_index("nodes_key")
             sql = "SELECT row, id FROM nodes WHERE key = ?"
@@ -112,8 +118,12 @@ class NodeTable:
             row = next((row for row, whole in found if whole == ident), None)
             if row is not None:
                 session.node_rows[ident] = row
+                if warm is not None:
+                    warm.rows[ident] = row
             elif found and session.verifies:
                 self.nodes([row for row, _ in found])  # A damaged id is why it is not found?
+            elif warm is not None:
+                warm.absent.add(ident)
         return row
 
     def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
@@ -134,6 +144,14 @@ class NodeTable:
 
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
         """Return where the nodes with these ids are; ids of no node are left out."""
+        warm = self._session.warm
+        if warm is None or len(idents) > WARM_BATCH:
+            return self._look_up(idents)
+        if missing := [ident for ident in idents if ident not in warm.places]:
+            warm.places.update(self._look_up(missing))
+        return {ident: warm.places[ident] for ident in idents if ident in warm.places}
+
+    def _look_up(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
         self._session.need_index("nodes_key")
         sql = "SELECT id, row, parent, valid_from, blind FROM nodes WHERE key "
         wanted = set(idents)
@@ -226,6 +244,17 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return iter(())
+        warm = self._session.warm
+        if warm is None or known is not None or len(wanted) > WARM_BATCH:
+            return iter(self._bodies(wanted, known))
+        kept, found = warm.bodies, {}
+        if missing := [row for row in wanted if row not in kept]:
+            found = {body.row: body for body in self._bodies(missing, None)}
+            kept.update(item for item in found.items() if len(item[1].content) <= WARM_CHARS)
+        places = [row for row in sorted(set(wanted)) if row in kept or row in found]
+        return iter([kept[row] if row in kept else found[row] for row in places])
+
+    def _bodies(self, wanted: list[int], known: int | None) -> list[BodyRow]:
         session = self._session
         past = self._journal.past(("node.valid_to", "node.parent"), wanted, known)
         found = session.execute(
@@ -245,7 +274,7 @@ class NodeTable:
                 bodies.append(sound_body(body))
         except UnicodeDecodeError as error:
             raise first_damage(self._session, wanted, error) from error
-        return iter(bodies)
+        return bodies
 
     # -- worlds ------------------------------------------------------------------------------------
 
@@ -261,6 +290,9 @@ class NodeTable:
         wanted = list(rows)
         if wanted == [ROOT_ROW]:
             return {ROOT_ROW: _ROOT_WORLD._replace(state=self._journal.root_state(None))}
+        warm = self._session.warm
+        if warm is not None and len(wanted) == 1 and wanted[0] in warm.worlds:
+            return {wanted[0]: warm.worlds[wanted[0]]}
         if len(wanted) == 1:
             found = self._session.execute(_WORLD + "= ?", wanted)
         else:
@@ -271,6 +303,8 @@ class NodeTable:
         if ROOT_ROW in worlds:
             state = self._journal.root_state(None)
             worlds[ROOT_ROW] = worlds[ROOT_ROW]._replace(state=state)
+        elif warm is not None and len(worlds) < WARM_BATCH:
+            warm.worlds.update(worlds)
         return worlds
 
     def children(
@@ -313,6 +347,15 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return set()
+        warm = self._session.warm
+        if warm is None or known is not None:
+            return self._closed_by(wanted, known)
+        if missing := [row for row in wanted if row not in warm.closed]:
+            closed = self._closed_by(missing, None)
+            warm.closed.update((row, row in closed) for row in missing)
+        return {row for row in wanted if warm.closed[row]}
+
+    def _closed_by(self, wanted: list[int], known: int | None) -> set[int]:
         sql = (
             f"SELECT row FROM history WHERE field = 'node.valid_to' AND row {IN} AND seq <= ? "
             "ORDER BY row"
@@ -371,6 +414,16 @@ class NodeTable:
         wanted = list(rows)
         if not wanted:
             return []
+        warm = self._session.warm
+        if warm is None or known is not None or len(wanted) > WARM_BATCH:
+            return self._aliases(wanted, known)
+        if missing := [row for row in wanted if row not in warm.aliases]:
+            warm.aliases.update((row, []) for row in missing)
+            for found in self._aliases(missing, None):
+                warm.aliases[found.node].append(found)
+        return [found for row in wanted for found in warm.aliases[row]]
+
+    def _aliases(self, wanted: list[int], known: int | None) -> list[AliasRow]:
         sql = (
             f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'alias' AND born <= ? "
             "ORDER BY node, row"
@@ -390,13 +443,17 @@ class NodeTable:
 
     # -- writes ------------------------------------------------------------------------------------
 
-    def insert_nodes(self, rows: Iterable[NewNode]) -> None:
+    def insert_nodes(self, rows: Sequence[NewNode]) -> None:
         """Insert nodes; their texts come by `insert_texts`."""
         self._session.insert("nodes", NewNode._fields, rows)
+        if (warm := self._session.warm) is not None and warm.absent:
+            warm.absent.difference_update([row.id for row in rows])
 
-    def insert_notes(self, rows: Iterable[NoteRow]) -> None:
+    def insert_notes(self, rows: Sequence[NoteRow]) -> None:
         """Insert aliases, sources and metadata."""
         self._session.insert("notes", NoteRow._fields, rows)
+        if self._session.warm is not None:
+            self._session.warm.drop_notes([row.node for row in rows])
 
     def has_note(self, node: int, kind: str, text: str) -> bool:
         """Return whether a node has this note."""
@@ -435,6 +492,10 @@ class NodeTable:
         if not inner:
             return
         session = self._session
+        if (warm := session.warm) is not None:
+            for row, _, state in inner:
+                if row in warm.worlds:
+                    warm.worlds[row] = warm.worlds[row]._replace(state=state)
         session.insert(
             "history",
             HistoryRow._fields,
@@ -457,7 +518,17 @@ def sound_body(body: BodyRow) -> BodyRow:
     Raises:
         CorruptionError: a field is of another type than was written.
     """
-    if tuple(map(type, body)) not in _BODY_TYPES:
+    row, ident, type_, parent, name, content, valid_from, valid_to = body
+    if not (
+        type(row) is int
+        and type(ident) is bytes
+        and type(type_) is str
+        and (parent is None or type(parent) is int)
+        and type(name) is str
+        and type(content) is str
+        and type(valid_from) is int
+        and (valid_to is None or type(valid_to) is int)
+    ):
         raise _damaged(body.id, "cannot be read (a field is of another type than was written)")
     return body
 

@@ -22,7 +22,17 @@ from typing import Any, Protocol
 
 from worlddb.errors import CorruptionError
 from worlddb.store.reader_groups import TextSearch, WholeTables
-from worlddb.store.rows import CommitRow, Head, LookupsReached, NewText
+from worlddb.store.rows import (
+    AliasRow,
+    AttributesRow,
+    BodyRow,
+    CommitRow,
+    Head,
+    LookupsReached,
+    NewText,
+    NodePlace,
+    World,
+)
 
 IN = "IN (SELECT value FROM carray(?))"
 """The condition for a list of rows, bound as one value: `(session.among(rows),)`."""
@@ -42,6 +52,9 @@ _COMMIT_AT = """
 HEAD_SQL = (
     "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits ORDER BY seq DESC LIMIT 1"
 )
+WARM_MAX = 20_000  # Rows of nodes that a writer keeps: some ten megabytes.
+WARM_CHARS = 1_000  # Longer texts are not kept: a name has none, and a memory is shorter.
+WARM_BATCH = 2_000  # Who reads more at once is not a write of a text, and keeps nothing.
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
 Past = dict[tuple[str, int], Any]  # Former values by (field, row).
@@ -56,6 +69,66 @@ class SessionContext:
         self.random_bytes = random_bytes
         self.statements = 0
         self.verifies = verifies
+
+
+class WarmRows:
+    """What the writer has read of nodes, from one commit to the next.
+
+    All of it holds while the commits of this writer follow each other. A transaction that follows
+    the commit of another writer, or one of ours that did not land, begins with nothing.
+    `absent` are ids that no node has, `closed` says of a row whether its validity was ever closed.
+    """
+
+    __slots__ = (
+        "absent",
+        "aliases",
+        "attributes",
+        "bodies",
+        "closed",
+        "is_open",
+        "places",
+        "rows",
+        "worlds",
+    )
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.absent: set[bytes] = set()
+        self.aliases: dict[int, list[AliasRow]] = {}
+        self.attributes: dict[int, list[AttributesRow]] = {}
+        self.bodies: dict[int, BodyRow] = {}
+        self.closed: dict[int, bool] = {}
+        self.places: dict[bytes, NodePlace] = {}
+        self.rows: dict[bytes, int] = {}
+        self.worlds: dict[int, World] = {}
+
+    def begin(self, is_fresh: bool) -> None:
+        """Begin a transaction; `is_fresh` if it follows the last commit of this writer."""
+        size = len(self.bodies) + len(self.rows) + len(self.places) + len(self.closed)
+        if self.is_open or not is_fresh or size > WARM_MAX:
+            self.clear()
+        self.is_open = True
+
+    def landed(self) -> None:
+        """Keep what was read: the transaction becomes a commit."""
+        self.is_open = False
+
+    def drop(self, row: int) -> None:
+        """Forget a node that has changed."""
+        self.bodies.pop(row, None)
+        self.closed.pop(row, None)
+        self.worlds.pop(row, None)
+        self.places.clear()
+
+    def drop_notes(self, nodes: Iterable[int]) -> None:
+        """Forget the notes of nodes that get more of them."""
+        for node in nodes:
+            self.aliases.pop(node, None)
+            self.attributes.pop(node, None)
 
 
 class DeferredIndexes(Protocol):
@@ -103,6 +176,7 @@ class SqlSession(ABC):
         "seq",
         "time",
         "verifies",
+        "warm",
     )
 
     def __init__(self, con: Any, context: SessionContext, time: int = 0) -> None:
@@ -120,6 +194,7 @@ class SqlSession(ABC):
         self.reached: LookupsReached | None = None
         self.has_moved = False
         self.node_rows: dict[bytes, int] = {}
+        self.warm: WarmRows | None = None
 
     def at(self, time: int) -> None:
         """Give the commit that a write becomes another time: that of the commit it repeats."""
@@ -277,6 +352,8 @@ class JournalTable:
         Of several changes in one commit, the first counts. `kind` is node, edge or proposal.
         """
         key = "edge" if kind == "proposal" else "row"
+        if kind == "node" and self._session.warm is not None:
+            self._session.warm.drop(row)
         self._session.execute(
             f"INSERT INTO history SELECT '{kind}.{column}', {key}, ?, "
             f"{self._session.former_of(column)} FROM {kind}s WHERE {key} = ? "

@@ -29,6 +29,8 @@ class TextErasure:
 
         Return the commits of those notes, whose blinds are removed, too.
         """
+        if self._session.warm is not None:
+            self._session.warm.clear()
         self._session.texts().erase(rows)  # A store may need the texts to find their words.
         self._session.execute(
             "UPDATE nodes SET name = '', content = '', created_at = ?, blind = zeroblob(0), "

@@ -1,16 +1,24 @@
-"""`worlddb backup`, `restore` and `migrate`: a copy of the store, and back; the present format."""
+"""`worlddb backup`, `restore`, `migrate`, `copy` and `rekey`: a store as a whole."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from worlddb.errors import StorageError
-from worlddb.faces.cli.command_files import landing, refuse_store
+from worlddb.errors import ConflictError, InvalidInputError, StorageError
+from worlddb.faces.cli.command_files import (
+    given_key,
+    landing,
+    open_to_read,
+    refuse_store,
+    store_path,
+)
 from worlddb.faces.cli.command_options import command, flag, option, report
-from worlddb.faces.cli.command_store import given_key, open_to_read, store_path
-from worlddb.faces.cli.progress import Progress, amount
-from worlddb.faces.cli.terminal import one_line
+from worlddb.faces.cli.terminal import Progress, amount, one_line
 from worlddb.faces.user_paths import (
     checked_path,
     creatable_store,
@@ -18,6 +26,147 @@ from worlddb.faces.user_paths import (
     is_file,
     shown_store,
 )
+
+if TYPE_CHECKING:
+    from worlddb.faces.face_settings import Settings
+
+
+# `worlddb copy`: a store into another one, file or database.
+
+
+@command(
+    "copy SOURCE TARGET",
+    option("source", "SOURCE", "the store: a file, or postgresql://host/database?tenant=NAME"),
+    option("target", "TARGET", "where to: another of these; it may be new"),
+)
+def run_copy(args: argparse.Namespace) -> int:
+    """Copy a store between a file and PostgreSQL.
+
+    Play the journal of a store into another one, in either direction. Every commit must
+    come out with the hash it had. A copy that was stopped goes on where it ended, and a
+    copy of a store that has grown gets what is new. Vectors are made again by the first
+    search, or by 'worlddb reindex'. A key is that of the target, and of the source if the
+    source is encrypted.
+
+    Examples:
+      worlddb copy memory.db 'postgresql://app@localhost/memories?tenant=acme'
+      worlddb copy 'postgresql://app@localhost/memories' memory.db
+    """
+    from worlddb.audit.store_rekey import is_encrypted
+    from worlddb.world_db import open as open_store
+
+    source, target = existing_store(checked_path(args.source)), checked_path(args.target)
+    is_same = source == target
+    if is_file(source) and is_file(target) and os.path.exists(target):
+        is_same = os.path.samefile(source, target)
+    if is_same:
+        raise StorageError(f"{args.target}: is the source itself; choose another target")
+    key = given_key(args)
+    keys = key if is_encrypted(source) else None, key if is_file(target) else None
+    with (
+        open_store(source, create=False, migrate=False, embedder="none", key=keys[0]) as old,
+        open_store(creatable_store(target), embedder="none", key=keys[1]) as new,
+    ):
+        last = old.log(limit=1, newest_first=True)[0]
+        begun = new.log(limit=1, newest_first=True)[0].seq
+        if begun > last.seq:
+            raise ConflictError(f"{new.path}: has commits that {old.path} has not; choose another")
+        # The last commit that is there comes again, to be compared.
+        lines = cast("Generator[str, None, None]", old.export(after=begun - 1))
+        with (
+            Progress("copying", unit="commits", total=last.seq - begun) as progress,
+            closing(lines),
+        ):
+            added = new.replay(lines, on_commit=lambda seq: progress.show(seq - begun))
+        found = new.log(limit=1, newest_first=True)[0]
+    # The source may have grown meanwhile; the hash of a commit witnesses all before it.
+    if found.seq == last.seq and found != last:
+        raise StorageError(f"{new.path}: did not come out as it was; copy it to another target")
+    root = str(found.root_state)
+    return report(
+        args,
+        {"path": new.path, "added": added, "commit": found.seq, "root_state": root},
+        f"added {added} commits to {one_line(new.path)}; now at commit {found.seq}, "
+        f"root state {root}",
+    )
+
+
+# `worlddb rekey`: encrypt a store, change its key, or decrypt it.
+
+
+@command(
+    "rekey",
+    option(
+        "--new-key-file", "PATH", "the file of the new key; if it does not exist, a key is made"
+    ),
+    option("--new-keyring", "NAME", "the new key in the keyring; if there is none, a key is made"),
+    flag("--remove-key", "decrypt the store"),
+    flag("--discard", "keep no copy of the store as it was"),
+    flag("--destroy-old-key", "with --discard: destroy the old key file, and with it old backups"),
+)
+def run(args: argparse.Namespace) -> int:
+    """Encrypt a store, change its key, or decrypt it.
+
+    Write the store anew under another key, check every byte of it, and put it in the
+    place of the old file, in one step. The present key is that of --key-file or of the
+    settings; a store that is not encrypted has none. A copy of the store as it was,
+    under its old key or without one, is kept beside it, unless --discard is given. The
+    store must not be open in another program. With --destroy-old-key no backup from before
+    can be read any more: erase, change the key so, and make a new backup.
+
+    Examples:
+      worlddb rekey --new-key-file memory.key                           # encrypt your store
+      worlddb rekey --key-file memory.key --new-key-file new.key        # change the key
+      worlddb rekey --key-file memory.key --remove-key --discard        # decrypt it
+    """
+    from worlddb.audit.store_rekey import destroy_key_file, rekey
+    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.store_keys import store_key
+
+    settings = settings_from(args)
+    path, new = existing_store(settings.path), _new_key(args)
+    old = None if _is_plain(args, settings) else store_key(settings)
+    if args.destroy_old_key and not (args.discard and isinstance(old, Path) and old != new):
+        raise InvalidInputError("--destroy-old-key: give --discard, and the old key as --key-file")
+    with Progress("writing anew"):
+        last, kept = rekey(path, key=old, new_key=new, keep=not args.discard)
+    if args.destroy_old_key:
+        destroy_key_file(str(old))
+    done = "decrypted" if new is None else "encrypted by its new key"
+    told = f"; the store as it was is kept in {one_line(kept)}, until you remove it" if kept else ""
+    return report(
+        args,
+        {"path": path, "encrypted": new is not None, "commit": last.seq, "kept": kept},
+        f"{one_line(path)}: {done}, at commit {last.seq}{told}",
+    )
+
+
+def _new_key(args: argparse.Namespace) -> Path | str | None:
+    """Return the new key, made where there is none; None to decrypt the store."""
+    chosen = [args.new_key_file, args.new_keyring, args.remove_key or None]
+    if sum(one is not None for one in chosen) != 1:
+        raise InvalidInputError("give one of --new-key-file, --new-keyring and --remove-key")
+    if args.new_key_file is not None:
+        from worlddb.audit.store_rekey import make_key_file
+
+        path = checked_path(args.new_key_file)
+        make_key_file(path)
+        return Path(path)
+    if args.new_keyring is not None:
+        from worlddb.faces.store_keys import new_keyring_key
+
+        return new_keyring_key(args.new_keyring)
+    return None
+
+
+def _is_plain(args: argparse.Namespace, settings: Settings) -> bool:
+    """Return whether the store has no key yet, though the settings give the one it will have."""
+    from worlddb.audit.store_rekey import is_encrypted
+
+    return not args.remove_key and not is_encrypted(settings.path)
+
+
+# `worlddb backup`, `restore` and `migrate`: a copy of the store, and back; the present format.
 
 
 @command("backup TARGET", option("target", "TARGET", "the new file; it must not exist yet"))

@@ -13,11 +13,17 @@ from itertools import chain
 from typing import IO, TYPE_CHECKING, BinaryIO
 
 from worlddb.errors import CorruptionError, FormatError, InvalidInputError, StorageError
-from worlddb.faces.cli.command_files import landing, opened, private_opener, refuse_store
+from worlddb.faces.cli.command_files import (
+    landing,
+    open_to_read,
+    open_to_write,
+    opened,
+    private_opener,
+    refuse_store,
+    store_path,
+)
 from worlddb.faces.cli.command_options import command, flag, number, option, report
-from worlddb.faces.cli.command_store import open_to_read, open_to_write, store_path
-from worlddb.faces.cli.progress import Progress
-from worlddb.faces.cli.terminal import one_line
+from worlddb.faces.cli.terminal import Progress, one_line
 from worlddb.faces.user_paths import shown_store
 
 if TYPE_CHECKING:
@@ -76,7 +82,7 @@ def _export_user(args: argparse.Namespace) -> int:
     import json
 
     from worlddb.faces.cli.call_options import DEFAULT_USER
-    from worlddb.faces.cli.command_store import open_memories
+    from worlddb.faces.cli.command_files import open_memories
     from worlddb.faces.face_settings import settings_from
     from worlddb.faces.importers.import_run import mif_document
 
@@ -221,7 +227,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 
 def _import_from(args: argparse.Namespace) -> int:
-    from worlddb.faces.cli.command_store import open_memories
+    from worlddb.faces.cli.command_files import open_memories
     from worlddb.faces.importers.import_run import READERS, import_items
 
     if not os.path.exists(args.file):

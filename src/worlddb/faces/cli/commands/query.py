@@ -1,16 +1,188 @@
-"""`worlddb query` and `worlddb ontology`: ask the graph, and the edge types it is made of."""
+"""`worlddb query`, `ontology` and `proposals`: ask the graph, and decide which nodes are one."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, nothing_found, open_for
+from worlddb.faces.cli.command_files import open_to_read
 from worlddb.faces.cli.command_options import action_of, command, flag, option, wants_json
 from worlddb.faces.cli.result_printer import print_result
-from worlddb.faces.cli.terminal import print_json, print_table
+from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
 from worlddb.faces.graph_calls import TRAITS
+
+if TYPE_CHECKING:
+    from worlddb import Proposal, WorldDB
+
+
+# `worlddb proposals`: which nodes may be the same, and deciding it, one or many at once.
+
+STATUSES = ("pending", "accepted", "rejected", "withdrawn", "all")
+ACTIONS = ("list", "accept", "reject", "undo", "split")
+TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
+
+
+@command(
+    "proposals [list | accept | reject | undo | split] [ID ...]",
+    action_of(*ACTIONS, help=None),
+    option(
+        "ids", "ID", "the proposal's edge, or its start; for split a name and memories", nargs="*"
+    ),
+    option(
+        "--status", None, "only proposals with this status (default: pending)", choices=STATUSES
+    ),
+    option("--tier", "TIER", "only proposals that this tier found"),
+    option("--min-score", "X", "only a score of X or more", type=float),
+    option("--max-score", "X", "only a score of X or less", type=float),
+    option("--name", "TEXT", "only if one of the two names contains TEXT"),
+    flag("--dry-run", "show what would be decided, and change nothing"),
+    flag("--yes", "decide all proposals that the filters choose"),
+    option(
+        "--actor", None, "the name in the journal (default: command line)", default="command line"
+    ),
+)
+def run(args: argparse.Namespace) -> int:
+    """Decide which nodes are the same.
+
+    List merge proposals, or decide them: those named by the id of their edge, or all
+    that the filters choose. Nothing is merged physically, and an accepted merge can be
+    undone. 'split' tells two people of one name apart: give the id of the name, then
+    the memories that speak of the second one.
+
+    Examples:
+      worlddb proposals                                                 # what waits for a decision, surest first
+      worlddb proposals accept 3f2a                                     # these two are one
+      worlddb proposals accept --tier exact --min-score 0.95 --dry-run  # what would be
+      worlddb proposals reject --tier phonetic --yes                    # many at once
+      worlddb proposals split 77c1 3f2a 90aa                            # a second Sarah Chen, who two memories mean
+    """  # noqa: E501
+    with open_to_read(args) as db:
+        if args.action == "split":
+            return _split(db, args)
+        _check_tier(db, args.tier)
+        chosen = [item for item in _found(db, args) if _passes(db, args, item)]
+        chosen.sort(key=lambda item: (-item.score, item.edge))
+        if args.action != "list" and not args.dry_run:
+            if not args.ids and not args.yes:
+                raise InvalidInputError(
+                    f"{args.action}: name proposals by id, or add --yes to decide all "
+                    f"{len(chosen)} that the filters choose (--dry-run shows them)"
+                )
+            _decide(db, args, chosen)
+            now = {item.edge: item for item in db.proposals(None)}
+            chosen = [now[item.edge] for item in chosen]
+        rows = [_row(db, item) for item in chosen]
+    if wants_json(args):
+        print_json({"action": args.action, "decided": _was_done(args), "proposals": rows})
+        return 0
+    if rows:
+        _print_rows(rows)
+    elif args.action == "list":
+        print("no proposals", file=sys.stderr)
+    if args.action != "list":
+        word = "decided" if _was_done(args) else "would be decided"
+        print(one_line(f"{len(rows)} {word}: {args.action}"))
+    return 0
+
+
+def _split(db: WorldDB, args: argparse.Namespace) -> int:
+    if len(args.ids) < 2:
+        raise InvalidInputError("split: give the id of a name, then the memories of the second one")
+    done = db.split(args.ids[0], args.ids[1:], actor=args.actor)
+    if wants_json(args):
+        print_json(done.to_dict())
+        return 0
+    seq = "" if done.commit is None else f"; to take it back: worlddb undo {done.commit.seq}"
+    print(one_line(f"split {done.entity.short}: the second one is {done.new.short}{seq}"))
+    if done.restored:
+        rows = [(one.old.short, one.new.short if one.new else "") for one in done.restored]
+        print_table(("had ended", "lives as"), rows)
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    print_table(
+        ("edge", "status", "tier", "score", "left", "right", "world"),
+        [
+            (
+                row["edge"][:12],
+                row["status"],
+                row["tier"],
+                f"{row['score']:.3f}",
+                preview(row["left_name"]),
+                preview(row["right_name"]),
+                preview(" | ".join(dict.fromkeys(row["world_names"]))),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _check_tier(db: WorldDB, tier: str | None) -> None:
+    """Refuse a tier that found nothing here and never could; whoever proposes may name another."""
+    if tier is None or tier in TIERS or any(item.tier == tier for item in db.proposals(None)):
+        return
+    raise InvalidInputError(f"--tier {tier!r}: no such tier; use one of {', '.join(TIERS)}")
+
+
+def _was_done(args: argparse.Namespace) -> bool:
+    return args.action != "list" and not args.dry_run
+
+
+def _found(db: WorldDB, args: argparse.Namespace) -> list[Proposal]:
+    """Return the proposals that the ids name, or all with the wanted status."""
+    if args.ids:
+        edges = {db.get_edge(given).id for given in args.ids}
+        found = [item for item in db.proposals(None) if item.edge in edges]
+        if len(found) < len(edges):
+            missing = sorted(edge.short for edge in edges - {item.edge for item in found})
+            raise InvalidInputError(f"no proposal has the edge {', '.join(missing)}")
+        return found
+    usual = "accepted" if args.action == "undo" else "pending"
+    status: Any = args.status or usual
+    return db.proposals(None if status == "all" else status)
+
+
+def _passes(db: WorldDB, args: argparse.Namespace, item: Proposal) -> bool:
+    if args.tier is not None and item.tier != args.tier:
+        return False
+    if args.min_score is not None and item.score < args.min_score:
+        return False
+    if args.max_score is not None and item.score > args.max_score:
+        return False
+    if args.name is not None:
+        wanted = args.name.casefold()
+        return any(wanted in _name(db, side).casefold() for side in (item.left, item.right))
+    return True
+
+
+def _decide(db: WorldDB, args: argparse.Namespace, chosen: list[Proposal]) -> None:
+    """Decide all of them in one commit, or none."""
+    status: Any = {"accept": "accepted", "reject": "rejected", "undo": "pending"}[args.action]
+    db.decide_merges([item.edge for item in chosen], status, actor=args.actor)
+
+
+def _name(db: WorldDB, ident: bytes) -> str:
+    node = db.get(ident)
+    return node.name or node.content
+
+
+def _row(db: WorldDB, item: Proposal) -> dict[str, Any]:
+    sides = [db.get(side) for side in (item.left, item.right)]
+    worlds = [db.get(node.parent) for node in sides if node.parent is not None]
+    return item.to_dict() | {
+        "left_name": _name(db, item.left),
+        "right_name": _name(db, item.right),
+        "worlds": [str(world.id) for world in worlds],
+        "world_names": [world.name or world.id.short for world in worlds],
+    }
+
+
+# `worlddb query` and `worlddb ontology`: ask the graph, and the edge types it is made of.
 
 QUERY, DECLARE, EDGE_TYPES = (call_named(name) for name in ("query", "declare", "edge_types"))
 

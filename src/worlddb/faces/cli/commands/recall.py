@@ -1,4 +1,4 @@
-"""`worlddb recall`: what is remembered about a question, and why it was found."""
+"""`worlddb recall`, `list`, `read` and `children`: what is remembered, and why it was found."""
 
 from __future__ import annotations
 
@@ -13,16 +13,191 @@ from worlddb.faces.cli.call_options import (
     call_options,
     nothing_found,
     open_for,
+    run_call,
     scope_ids,
 )
-from worlddb.faces.cli.command_options import as_of, command, flag, option, wants_json
+from worlddb.faces.cli.command_files import open_to_read
+from worlddb.faces.cli.command_options import AS_OF, as_of, command, flag, option, wants_json
 from worlddb.faces.cli.result_printer import scopes_text
-from worlddb.faces.cli.terminal import iso, one_line, paint, print_hint, print_json
+from worlddb.faces.cli.terminal import (
+    iso,
+    one_line,
+    paint,
+    preview,
+    print_fields,
+    print_hint,
+    print_json,
+    print_table,
+)
+from worlddb.model.visible_text import visible
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall
     from worlddb.memory.memory import Memory
+    from worlddb.memory.results import Remembered
     from worlddb.model.address import Id
+    from worlddb.model.records import Edge, Node
+
+
+# `worlddb read`: one node.
+
+READ = call_named("read")
+
+
+@command("read ID", *call_options(READ), flag("--edges", "list its edges, too"))
+def run_read(args: argparse.Namespace) -> int:
+    """Show one node.
+
+    Show one node. ID is its id or the start of it, at least 4 digits. With a scope,
+    only memories inside it are found.
+
+    Examples:
+      worlddb read 3f2a                                  # as it is now
+      worlddb read 3f2a --edges                          # and what it is connected to
+      worlddb read 3f2a --known-at 2026-01-31T09:30:00Z  # as it was known then
+    """
+    moment = as_of(args)
+    with open_for(READ, args) as memory:
+        ident: Id | str = args.id
+        if scope_ids(args):
+            ident = memory.read(**call_arguments(READ, args)).id
+        node = memory.db.get(ident, as_of=moment)
+        edges = memory.db.edges(node.id, "both", as_of=moment) if args.edges else None
+        remembered = _remembered(memory, node, args)
+    if wants_json(args):
+        listed = {} if edges is None else {"edges": [edge.to_dict() for edge in edges]}
+        print_json(node.to_dict() | _memory_dict(remembered) | listed)
+        return 0
+    _print_node(node, remembered)
+    if edges is not None:
+        _print_edges(node, edges)
+    return 0
+
+
+def _remembered(memory: Memory, node: Node, args: argparse.Namespace) -> Remembered | None:
+    """Return the node as a memory; None if it is not a memory in a scope."""
+    from worlddb.errors import NotFoundError
+
+    try:
+        found = memory.read(node.id, as_of=args.as_of, known_at=args.known_at)
+    except NotFoundError:
+        return None
+    return found if found.scopes else None
+
+
+def _memory_dict(memory: Remembered | None) -> dict[str, Any]:
+    if memory is None:
+        return {}
+    plain = memory.to_dict()
+    return {key: plain[key] for key in ("text", "scopes", "supersedes", "superseded_by")}
+
+
+def _print_node(node: Node, memory: Remembered | None) -> None:
+    import json
+
+    print_fields(
+        [
+            ("id", str(node.id)),
+            ("state", str(node.state)),
+            ("type", node.type),
+            ("name", node.name),
+            ("aliases", ", ".join(node.aliases)),
+            ("parent", str(node.parent or "")),
+            ("scopes", scopes_text(memory.scopes) if memory else ""),
+            ("created_at", iso(node.created_at)),
+            ("valid_from", iso(node.valid_from)),
+            ("valid_to", iso(node.valid_to)),
+            ("known_from", iso(node.known_from)),
+            ("known_to", iso(node.known_to)),
+            ("actor", node.actor),
+            ("erased", "yes" if node.erased else ""),
+            ("supersedes", ", ".join(map(str, memory.supersedes)) if memory else ""),
+            ("superseded_by", ", ".join(map(str, memory.superseded_by)) if memory else ""),
+            ("provenance", ", ".join(node.provenance)),
+            (
+                "metadata",
+                json.dumps(dict(node.metadata), ensure_ascii=False) if node.metadata else "",
+            ),
+        ]
+    )
+    text = memory.text if memory else node.content
+    if text:
+        print(f"\n{visible(text)}")
+
+
+def _print_edges(node: Node, edges: list[Edge]) -> None:
+    rows = [
+        (
+            edge.id.short,
+            "out" if edge.source == node.id else "in",
+            edge.type,
+            (edge.target if edge.source == node.id else edge.source).short,
+            iso(edge.valid_from),
+            iso(edge.valid_to),
+        )
+        for edge in edges
+    ]
+    print()
+    print_table(("edge", "way", "type", "node", "valid_from", "valid_to"), rows)
+
+
+# `worlddb list` and `worlddb children`: the memories of a scope, and the nodes of a world.
+
+
+@command("list", *call_options(call_named("list")))
+def run_list(args: argparse.Namespace) -> int:
+    """List memories, the latest first.
+
+    List the memories of a scope, the latest first. A memory is listed if it is in a
+    scope of every kind that is named. Without a scope, list those of the user that
+    $WORLDDB_SCOPE or the settings file names, else of the user 'default'.
+
+    Examples:
+      worlddb list                                  # yours
+      worlddb list --user-id ada --agent-id helper  # what the helper knows of Ada
+      worlddb list --include-retired --limit 10     # also what has ended
+      worlddb scopes                                # whose memories there are
+    """
+    return run_call(call_named("list"), args)
+
+
+@command(
+    "children [ID]",
+    option("id", "ID", "a world's id, or the start of it", nargs="?"),
+    flag("--include-superseded", "list what has ended as well"),
+    *AS_OF,
+)
+def run_children(args: argparse.Namespace) -> int:
+    """List the nodes that live in a world.
+
+    List the nodes that live in a world, in the order of writing: the root world,
+    or the one whose id begins with ID. What has ended is left out unless you ask.
+
+    Examples:
+      worlddb children                               # what lives in the root world
+      worlddb children 3f2a --include-superseded     # also what has ended
+      worlddb children --as-of 2025-06-01T00:00:00Z  # what was true that day
+    """
+    with open_to_read(args) as db:
+        nodes = db.children(args.id, as_of=as_of(args), include_superseded=args.include_superseded)
+    if wants_json(args):
+        print_json([node.to_dict() for node in nodes])
+        return 0
+    rows = [
+        (
+            node.id.short,
+            node.type,
+            iso(node.valid_from),
+            iso(node.valid_to),
+            preview(node.name or node.content),
+        )
+        for node in nodes
+    ]
+    print_table(("id", "type", "valid_from", "valid_to", "name or content"), rows)
+    return 0
+
+
+# `worlddb recall`: what is remembered about a question, and why it was found.
 
 RECALL = call_named("recall")
 SNIPPET_CHARS = 240  # About three lines on a terminal.
@@ -37,7 +212,7 @@ SHOWN_MIN = 0.005  # A smaller part of a score would be shown as 0.00.
     flag("--explain", "show why each hit was found"),
     option("--receipt", "PATH", "write a signed receipt of the answer; see 'worlddb verify'"),
 )
-def run(args: argparse.Namespace) -> int:
+def run_recall(args: argparse.Namespace) -> int:
     """Find what is remembered about a question.
 
     Rank memories by words, by meaning and by the names in the question, and show the

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
 from worlddb.faces.cli.call_options import call_arguments, call_options, scope_ids
-from worlddb.faces.cli.command_files import refuse_target, save_json
+from worlddb.faces.cli.command_files import open_memories, refuse_target, save_json
 from worlddb.faces.cli.command_options import (
+    FOUND,
     YES,
     command,
     confirmed,
@@ -18,10 +21,9 @@ from worlddb.faces.cli.command_options import (
     report,
     wants_json,
 )
-from worlddb.faces.cli.command_store import open_memories
-from worlddb.faces.cli.exit_codes import FOUND
 from worlddb.faces.cli.result_printer import print_retired
-from worlddb.faces.cli.terminal import print_hint, print_json
+from worlddb.faces.cli.terminal import one_line, print_hint, print_json
+from worlddb.faces.user_paths import checked_path
 
 if TYPE_CHECKING:
     from worlddb import Receipt
@@ -100,6 +102,7 @@ def _question(memory: Memory, scope: dict[str, Any], where: dict[str, Any] | Non
     option("--stores", "DIR", "with --tenant: the folder of the stores"),
     option("--stores-keys", "DIR", "with --tenant: the folder of the keys"),
     option("--receipt", "PATH", "write a signed receipt of it; see 'worlddb verify'"),
+    option("--new-key-file", "PATH", "also change the key of the store, so that old backups go"),
     YES,
 )
 def run_erase(args: argparse.Namespace) -> int:
@@ -111,6 +114,10 @@ def run_erase(args: argparse.Namespace) -> int:
     'worlddb retire'. Backups and exports that were made before still have the texts.
     The file is rewritten, which takes about as long as copying it.
 
+    With --new-key-file, the encrypted store is then written anew under that key, which is
+    made if the file does not exist, and the old key file is destroyed: no backup from
+    before can be read any more, of anybody in the store. Make a new backup afterwards.
+
     With --tenant, destroy the key of a tenant and remove its store with all files beside
     it. Without the key, nobody can read a backup of that store any more.
 
@@ -119,6 +126,7 @@ def run_erase(args: argparse.Namespace) -> int:
       worlddb erase 3f2a 77b1 --yes   # does not ask
       worlddb erase --scope user:ada  # all that lives in a scope, and its name
       worlddb erase --scope user:ada --receipt erased.json
+      worlddb erase --scope user:ada --key-file old.key --new-key-file new.key
       worlddb erase --tenant acme --stores tenants --stores-keys keys
     """
     if sum(map(bool, (args.ids, args.scope, args.tenant))) != 1:
@@ -127,6 +135,7 @@ def run_erase(args: argparse.Namespace) -> int:
         refuse_target(args.receipt)  # Before anything is erased.
     if args.tenant:
         return _erase_tenant(args)
+    old_key = None if args.new_key_file is None else _old_key_file(args)
     with open_memories(args) as memory:
         receipt = _erase(memory, args)
     if receipt is None:
@@ -147,7 +156,46 @@ def run_erase(args: argparse.Namespace) -> int:
             "again later"
         )
         return FOUND
+    if old_key is not None:
+        _change_key(args, old_key)
     return 0
+
+
+def _old_key_file(args: argparse.Namespace) -> Path:
+    """Return the present key file of an encrypted store, before anything is erased.
+
+    Raises:
+        InvalidInputError: the store is not encrypted, its key is in no file, or is the new one.
+    """
+    from worlddb.audit.store_rekey import is_encrypted
+    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.store_keys import store_key
+
+    settings = settings_from(args)
+    old = store_key(settings)
+    if not is_encrypted(settings.path) or not isinstance(old, Path):
+        raise InvalidInputError(
+            "--new-key-file: old backups go with the old key, so the store has to be encrypted by "
+            "one in a file: give it as --key-file"
+        )
+    if os.path.realpath(old) == os.path.realpath(args.new_key_file):
+        raise InvalidInputError("--new-key-file: give another file than that of the present key")
+    return old
+
+
+def _change_key(args: argparse.Namespace, old: Path) -> None:
+    from worlddb.audit.store_rekey import destroy_key_file, make_key_file, rekey
+    from worlddb.faces.face_settings import settings_from
+
+    new = Path(checked_path(args.new_key_file))
+    make_key_file(str(new))
+    rekey(settings_from(args).path, key=old, new_key=new, keep=False)
+    destroy_key_file(str(old))
+    print_hint(
+        f"the key is {one_line(str(new))} now, and the old one is destroyed: no backup from before "
+        "can be read, of anybody in this store, unless there is another copy of the old key; make "
+        "a new backup"
+    )
 
 
 def _erase_tenant(args: argparse.Namespace) -> int:

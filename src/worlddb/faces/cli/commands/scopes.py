@@ -1,16 +1,166 @@
-"""`worlddb scopes`: list whose memories there are, or purge a scope."""
+"""`worlddb scopes`, `grants` and `retention`: whose memories, who else sees them, how long."""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import call_options, run_call
-from worlddb.faces.cli.command_options import YES, action_of, command, confirmed, option, wants_json
-from worlddb.faces.cli.command_store import open_memories
-from worlddb.faces.cli.exit_codes import FOUND
+from worlddb.faces.cli.call_options import call_arguments, call_options, run_call
+from worlddb.faces.cli.command_files import open_memories
+from worlddb.faces.cli.command_options import (
+    FOUND,
+    YES,
+    action_of,
+    command,
+    confirmed,
+    flag,
+    option,
+    wants_json,
+)
 from worlddb.faces.cli.result_printer import print_retired
+from worlddb.faces.cli.terminal import print_hint, print_json, print_table
+
+if TYPE_CHECKING:
+    from worlddb.memory.retention_policy import RetentionPolicy, RetentionReport
+    from worlddb.memory.scope_grants import Grant
+
+
+# `worlddb grants`: who outside a scope may read it or write into it.
+
+GRANT, GRANTS = call_named("grant"), call_named("grants")
+WORDS = {"list": (), "give": ("TO", "RIGHT"), "revoke": ("ID",), "refuse": ("ID",)}
+
+
+@command(
+    "grants [list | give TO RIGHT | revoke ID | refuse ID]",
+    action_of(*WORDS, help=None),
+    option("words", "WORD", "who gets which right, or the id of a grant or a memory", nargs="*"),
+    *call_options(GRANTS),
+    *(one for one in call_options(GRANT) if one.flags == ("--until",)),
+)
+def run_grants(args: argparse.Namespace) -> int:
+    """Let others read a scope or write into it.
+
+    List grants, give one, revoke one, or refuse what somebody else wrote into a scope.
+    TO is a scope such as user:bob or agent:desk: whoever is bound to it has the grant.
+    RIGHT is read or write. What is written by a grant lives with its writer and is shown
+    as theirs. A refusal takes it out of the scope again, and takes no more of them.
+
+    Examples:
+      worlddb grants                                     # all that stand
+      worlddb grants give user:bob read --user-id ada    # Bob may read what Ada has
+      worlddb grants give agent:desk write --user-id ada --until 2027-01-01
+      worlddb grants revoke 3f2a
+      worlddb grants refuse 90aa --user-id ada           # a memory that is not Ada's own
+    """
+    wanted = WORDS[args.action]
+    if len(args.words) != len(wanted):
+        raise InvalidInputError(f"grants {args.action}: give {' and '.join(wanted) or 'no words'}")
+    until = call_arguments(GRANT, args, without=("to", "right")).get("until")
+    if until is not None and args.action != "give":
+        raise InvalidInputError("--until belongs to 'grants give'")
+    given = call_arguments(GRANTS, args)
+    if given.pop("include_ended", None) and args.action != "list":
+        raise InvalidInputError("--include-ended belongs to 'grants list'")
+    done: Any = None
+    with open_memories(args) as memory:
+        if args.action == "list":
+            found = list(memory.grants(include_ended=bool(args.include_ended), **given))
+        elif args.action == "give":
+            found = [memory.grant(*args.words, until=until, **given)]
+        elif args.action == "revoke":
+            found = [memory.revoke(*args.words, **given)]
+        else:
+            done, found = memory.refuse(*args.words, **given), []
+    if wants_json(args):
+        print_json([one.to_dict() for one in found] if done is None else done.to_dict())
+    elif done is not None:
+        print_hint(f"refused {done.ids[0].short}")
+    elif found:
+        print_table(("id", "who", "right", "scope", "until"), [_grant_row(one) for one in found])
+    else:
+        print_hint("there are no grants; every scope is closed to others")
+    return 0
+
+
+def _grant_row(one: Grant) -> tuple[str, str, str, str, str]:
+    until = "" if one.until is None else one.until.isoformat()
+    return one.id.short, str(one.to), one.right, str(one.scope), until
+
+
+# `worlddb retention`: how long the memories of a scope are kept, and what is due.
+
+SET_RETENTION, APPLY = call_named("set_retention"), call_named("apply_retention")
+
+
+@command(
+    "retention [list | set | apply]",
+    action_of("list", "set", "apply"),
+    *call_options(SET_RETENTION),
+    flag("--dry-run", "of apply: say what is due, and change nothing"),
+    YES,
+)
+def run_retention(args: argparse.Namespace) -> int:
+    """Keep memories for some days, or under legal hold.
+
+    List the policies, set the policy of one scope, or apply all policies: retire or
+    erase the memories that were written longer ago than their scope keeps them. What
+    is pinned stays. Under --hold on nothing of the scope is erased, whoever asks for
+    it. Every change is a commit. Apply asks before it erases, unless --yes is given.
+
+    Examples:
+      worlddb retention set --user-id ada --keep-days 90  # then retire them
+      worlddb retention set --run-id r42 --keep-days 7 --then erase
+      worlddb retention set --user-id ada --hold on       # nothing of Ada's is erased
+      worlddb retention apply --dry-run                   # what is due
+      worlddb retention apply --yes                       # for a timer
+    """
+    given = call_arguments(SET_RETENTION, args)
+    if args.action == "list" and given:
+        raise InvalidInputError("retention list: takes no options; to change a policy, use 'set'")
+    if args.action == "apply" and given.keys() & {"keep_days", "then", "hold"}:
+        raise InvalidInputError("retention apply: --keep-days, --then and --hold belong to 'set'")
+    if args.action != "apply" and args.dry_run:
+        raise InvalidInputError("--dry-run belongs to 'retention apply'")
+    with open_memories(args) as memory:
+        if args.action == "apply":
+            planned = memory.apply_retention(dry_run=True, **given)
+            erased = sum(len(one.ids) for one in planned.due if one.then == "erase")
+            if args.dry_run:
+                return _print_report(args, planned)
+            if erased and not confirmed(args, f"erase {erased} memories for good"):
+                return FOUND
+            return _print_report(args, memory.apply_retention(**given))
+        policies = [memory.set_retention(**given)] if args.action == "set" else memory.retention()
+        found = list(policies)
+    if wants_json(args):
+        print_json([one.to_dict() for one in found])
+    elif found:
+        print_table(("scope", "keep_days", "then", "hold"), [_policy_row(one) for one in found])
+    else:
+        print_hint("there are no retention policies; all memories are kept")
+    return 0
+
+
+def _policy_row(one: RetentionPolicy) -> tuple[str, str, str, str]:
+    days = "for ever" if one.keep_days is None else str(one.keep_days)
+    return str(one.scope), days, one.then, "on" if one.hold else ""
+
+
+def _print_report(args: argparse.Namespace, found: RetentionReport) -> int:
+    if wants_json(args):
+        print_json(found.to_dict())
+        return 0
+    rows = [(str(one.scope), one.then, len(one.ids), one.pinned, one.held) for one in found.due]
+    print_table(("scope", "then", "due", "pinned", "held"), rows)
+    if found.dry_run:
+        print_hint("nothing was changed")
+    return 0
+
+
+# `worlddb scopes`: list whose memories there are, or purge a scope.
 
 LIST_SCOPES = call_named("list_scopes")
 
@@ -22,7 +172,7 @@ LIST_SCOPES = call_named("list_scopes")
     *call_options(LIST_SCOPES),
     YES,
 )
-def run(args: argparse.Namespace) -> int:
+def run_scopes(args: argparse.Namespace) -> int:
     """List users, agents, apps and runs, or purge one.
 
     List whose memories there are, or purge one: end the scope with every memory and

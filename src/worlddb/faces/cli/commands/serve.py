@@ -1,22 +1,219 @@
-"""`worlddb serve`: the memory over HTTP, as MCP and as REST."""
+"""`worlddb serve`, `open`, `mcp` and `tokens`: the memory as a server, and who may call it."""
 
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import os
 import sys
+from typing import TYPE_CHECKING, Any
 
+from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import (
     CONSOLIDATE_EVERY,
     EMBEDDER,
+    OK,
     TOOLS,
+    action_of,
     command,
     flag,
     option,
     report,
     wants_json,
 )
-from worlddb.faces.cli.exit_codes import OK
+from worlddb.faces.cli.terminal import print_hint, print_json, print_table
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+# `worlddb mcp`: the memory as an MCP server on stdin and stdout.
+
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+SQLITE = b"SQLite format 3\0"
+"""How a database of SQLite begins, unless it is encrypted."""
+
+
+@command(
+    "mcp",
+    option(
+        "--user-id",
+        "ID",
+        "the user whose memory it is where a call names none (default: $WORLDDB_SCOPE)",
+    ),
+    flag("--search-fetch", "also offer the tools search and fetch"),
+    TOOLS,
+    CONSOLIDATE_EVERY,
+)
+def run_mcp(args: argparse.Namespace) -> int:
+    """Serve the memory to an MCP client on stdin and stdout.
+
+    Speak the Model Context Protocol on stdin and stdout, as Claude, Cursor, VS Code and
+    others start it. It ends when the client closes stdin. Several may run on one store
+    at once. Messages for people go to stderr.
+
+    Examples:
+      worlddb mcp                             # on your own store
+      worlddb mcp --db work.db --user-id ada  # for one user unless a call names another
+      worlddb mcp --search-fetch              # with the two tools that ChatGPT looks for
+      worlddb mcp --tools graph               # with tools for edges, merges and history
+      worlddb mcp --tools files               # with tools for versioned files
+    """
+    # Several servers run at once beside other programs. On a busy machine a small matrix product on
+    # two threads takes thirty times as long as on one. Has to be set before numpy is loaded.
+    for variable in ONE_THREAD:
+        os.environ.setdefault(variable, "1")
+    from contextlib import closing
+    from functools import partial
+
+    from worlddb.faces.face_settings import open_memory, require_server_extra, settings_from
+
+    require_server_extra("mcp")
+    settings = settings_from(args)
+    # The garbage collector would take a tenth of the start-up time, for nothing.
+    gc.disable()
+    from worlddb.faces.mcp.stdio_transport import LateMemory, serve_stdio
+
+    gc.freeze()
+    gc.enable()
+    level: Any = settings.log_level.upper()
+    opening = partial(open_memory, settings, actor="mcp", consolidates=True)
+    with closing(LateMemory(opening)) as late:
+        if not _is_store(settings.path):
+            late()  # A wrong path ends the server at once; a store is opened after the handshake.
+        serve_stdio(late, search_fetch=args.search_fetch, tools=settings.tools, log_level=level)
+    return OK
+
+
+def _is_store(path: str) -> bool:
+    """Return whether a path leads to what looks like a database, by its first bytes."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except (OSError, ValueError):
+        return False
+
+
+# `worlddb tokens`: the tokens of a server, added, listed, revoked and rotated while it serves.
+
+KINDS = ("user_id", "agent_id", "app_id", "run_id")
+ROLES = ("read", "write", "curate", "administer")
+ORIGINS = ("user", "assistant", "import", "model", "tool", "web")
+
+
+@command(
+    "tokens [list | add | revoke | rotate] [NAME]",
+    action_of("list", "add", "revoke", "rotate"),
+    option("name", "NAME", "the name of the token", nargs="?"),
+    option("--tokens-file", "FILE", "the file (default: $WORLDDB_TOKENS_FILE)"),
+    option("--role", "ROLE", "read, write, curate (default) or administer", choices=ROLES),
+    *(
+        option(
+            f"--{kind.replace('_', '-')}",
+            "ID",
+            "a scope that it opens (may be repeated)",
+            dest=f"opens_{kind}",  # As a setting, its name would mean who asks.
+            action="append",
+        )
+        for kind in KINDS
+    ),
+    option("--expires", "TIME", "when it ends: ISO-8601 with a time zone"),
+    option("--origin", "ORIGIN", "what it brings in is of this origin at best", choices=ORIGINS),
+    option("--per-minute", "N", "how many requests it may make in a minute", type=int),
+    option("--memories-per-day", "N", "how many memories it may write in a day", type=int),
+    option("--tenant", "NAME", "whose store it opens, with 'serve --stores'"),
+)
+def run_tokens(args: argparse.Namespace) -> int:
+    """List, add, revoke and rotate the tokens of a server.
+
+    Add prints the token once; the file keeps its hash. A running server reads the
+    file again within a second, so a token that is revoked or rotated opens nothing
+    any more. The last use is kept to the minute. A token opens the scopes that are
+    named; one of the role administer opens everything. Of the roles, read only reads;
+    write also writes and amends; curate also links, merges, pins, undoes, retires and
+    erases.
+
+    Examples:
+      worlddb tokens add laptop --user-id ada --tokens-file tokens.toml
+      worlddb tokens add crawler --user-id ada --role write --origin web --per-minute 60
+      worlddb tokens                                     # who has one
+      worlddb tokens rotate laptop                       # another value
+      worlddb tokens revoke laptop                       # gone within a second
+    """
+    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token
+
+    path = settings_from(args).tokens_file
+    if path is None:
+        raise InvalidInputError("tokens: give --tokens-file FILE, or set WORLDDB_TOKENS_FILE")
+    if args.action == "list":
+        return _listed(args, path)
+    if args.name is None:
+        raise InvalidInputError(f"tokens {args.action}: give the NAME of the token")
+    if args.action == "revoke":
+        revoke_token(path, args.name)
+        return report(args, {"revoked": args.name}, f"revoked {args.name}")
+    if args.action == "rotate":
+        value = rotate_token(path, args.name)
+    else:
+        value = add_token(
+            path,
+            args.name,
+            bounds={kind: getattr(args, f"opens_{kind}") or [] for kind in KINDS},
+            role=args.role or "curate",
+            expires=args.expires,
+            origin=args.origin,
+            per_minute=args.per_minute,
+            memories_per_day=args.memories_per_day,
+            tenant=args.tenant,
+        )
+    return report(args, {"name": args.name, "token": value}, value)
+
+
+def _listed(args: argparse.Namespace, path: str) -> int:
+    from datetime import UTC, datetime
+
+    from worlddb.faces.http.token_file import state_of, tokens_in
+    from worlddb.faces.http.token_uses import TokenUse, uses_beside
+
+    now, uses, unused = datetime.now(UTC), uses_beside(path), TokenUse()
+    rows = [
+        {
+            "name": token.name,
+            "role": token.role,
+            "scopes": [f"{kind}={one}" for kind, held in token.bounds.items() for one in held],
+            "origin": token.origin or "user",
+            "tenant": token.tenant,
+            "per_minute": token.per_minute,
+            "memories_per_day": token.memories_per_day,
+            "expires": _time(token.expires),
+            "last_used": _time(uses.get(token.digest, unused).last_used),
+            "state": state_of(token, now),
+        }
+        for token in tokens_in(path)
+    ]
+    if wants_json(args):
+        print_json(rows)
+    elif rows:
+        shown = ("name", "role", "scopes", "origin", "expires", "last_used", "state")
+        print_table(shown, [tuple(_cell(row[name]) for name in shown) for row in rows])
+    else:
+        print_hint(f"{path} has no tokens; add one with 'worlddb tokens add NAME'")
+    return 0
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "everything"
+    return "-" if value is None else str(value)
+
+
+# `worlddb serve`: the memory over HTTP, as MCP and as REST.
 
 ANSWER_S_MAX = 2.0  # A server on this machine answers within milliseconds.
 OPTIONS = (
@@ -86,7 +283,7 @@ OPTIONS = (
 
 
 @command("serve", *OPTIONS, flag("--open", "also open the explorer in the browser"))
-def run(args: argparse.Namespace) -> int:
+def run_serve(args: argparse.Namespace) -> int:
     """Serve the memory over HTTP: explorer, MCP, REST, health, metrics.
 
     Serve the explorer at /, MCP at /mcp and REST at /v1 (described at /openapi.json),
@@ -146,9 +343,8 @@ def _browse(url: str) -> None:
 
 
 def _serve(args: argparse.Namespace, *, with_browser: bool) -> int:
-    from worlddb.faces.face_settings import settings_from
+    from worlddb.faces.face_settings import require_server_extra, settings_from
     from worlddb.faces.http.access_tokens import access_of
-    from worlddb.faces.server_extra import require_server_extra
     from worlddb.faces.user_paths import shown_store
 
     require_server_extra("serve")

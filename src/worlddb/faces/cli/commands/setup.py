@@ -1,4 +1,4 @@
-"""`worlddb setup`: connect an MCP client to this memory, let it call hooks, or undo both."""
+"""`worlddb setup` and `worlddb hook`: connect a client to this memory, and answer its events."""
 
 from __future__ import annotations
 
@@ -10,11 +10,48 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import command, flag, option, wants_json
 from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.hooks.client_dialects import DIALECTS
 from worlddb.model.visible_text import visible
 
 if TYPE_CHECKING:
     from worlddb.faces.clients.client_catalog import McpClient
     from worlddb.faces.clients.client_file import ClientEdit
+
+
+# `worlddb hook`: answer an event of a coding client.
+
+
+@command(
+    "hook EVENT",
+    option("event", "EVENT", "the event as the client names it, such as UserPromptSubmit"),
+    option(
+        "--client",
+        "NAME",
+        f"who sends it: {', '.join(DIALECTS)} (default: claude-code)",
+        choices=tuple(DIALECTS),
+        default="claude-code",
+    ),
+)
+def run_hook(args: argparse.Namespace) -> int:
+    """Answer an event of a coding client.
+
+    Read a client's hook JSON on stdin and answer it in the client's format: what is
+    remembered about a prompt goes to the model, what was said is captured in the
+    background. It never fails, blocks for a second at most, and asks no model.
+    'worlddb setup CLIENT --hooks' lets a client call it. WORLDDB_HOOKS=off, or the
+    prompt 'worlddb off', switches it off; see docs/hooks.md.
+
+    Examples:
+      echo '{"prompt": "How do we deploy?"}' | worlddb hook UserPromptSubmit  # try it
+      worlddb hook Stop --client codex < event.json                           # as Codex calls it
+    """
+    from worlddb.faces.hooks.hook_command import answer
+
+    flags = {name: getattr(args, name, None) for name in ("db", "key_file")}
+    return answer(args.event, args.client, **flags)
+
+
+# `worlddb setup`: connect an MCP client to this memory, let it call hooks, or undo both.
 
 NAMES = (
     "claude",
@@ -46,7 +83,7 @@ CARRIED = ("path", "key_file", "keyring", "user_id", "embedder", "models_dir")
     flag("--write", "write the client's settings"),
     flag("--dry-run", "show what --write would change"),
 )
-def run(args: argparse.Namespace) -> int:
+def run_setup(args: argparse.Namespace) -> int:
     """Connect Claude, Cursor, VS Code, Codex and others.
 
     Print the entry that connects an MCP client to this memory, or write it into the
@@ -72,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         return _set_hooks(args)
     from worlddb.faces.clients.client_catalog import client_named
     from worlddb.faces.clients.client_file import edit_for
-    from worlddb.faces.server_extra import SERVER_REMEDY, is_installed
+    from worlddb.faces.face_settings import SERVER_REMEDY, is_installed
 
     client = client_named(args.client)
     entry = _entry(args, client)
@@ -203,7 +240,7 @@ def _print_snippet(
 
     from worlddb.faces.clients.client_catalog import SERVER
     from worlddb.faces.clients.client_file import set_toml
-    from worlddb.faces.clients.yaml_lines import set_yaml
+    from worlddb.faces.clients.settings_text import set_yaml
 
     whole = {client.key: {SERVER: entry}}
     if wants_json(args):

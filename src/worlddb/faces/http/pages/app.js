@@ -14,11 +14,21 @@ import { ProofPage } from "./proof.js";
 import { Tokens } from "./tokens.js";
 import { Worlds } from "./worlds.js";
 
+/** One line drawing for each page, on a square of 16. */
+const ICONS = {
+  memories: "M2.5 3.5h11M2.5 8h11M2.5 12.5h7", ask: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M10.3 10.3l3.2 3.2",
+  inbox: "M2.5 9l2-5.5h7l2 5.5v4h-11zM2.5 9h3.2l1 1.5h2.6l1-1.5h3.2", people: "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4M3 13.5c.4-3 2.4-4 5-4s4.6 1 5 4",
+  worlds: "M8 1.800a2 2 0 1 0 0 4 2 2 0 0 0 0-4M3.8 10.200a2 2 0 1 0 0 4 2 2 0 0 0 0-4M12.2 10.200a2 2 0 1 0 0 4 2 2 0 0 0 0-4M7 5.600l-2.3 4.700M9 5.600l2.3 4.7",
+  journal: "M8 2.500a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.200l2.2 1.5", branches: "M4.5 5.500v5M4.5 2a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M4.5 10.600a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M11.5 3.500a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M11.5 7c0 2.5-7 1-7 3.6",
+  health: "M1.8 8.500h3l1.7-4.5 3 8 1.7-3.500h3", tokens: "M5.5 5.500a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.400M8.2 8.200h5.800v2.300M11.5 8.200v1.7", proof: "M8 1.800l5.2 2v4c0 3.2-2.2 5.3-5.2 6.4-3-1.1-5.2-3.2-5.2-6.400v-4zM5.6 8l1.7 1.7 3.2-3.4",
+};
+const Icon = ({ of }) => html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${ICONS[of]} /></svg>`;
+
 const PAGES = {
   memories: ["Memories", Memories],
   ask: ["Ask", Ask],
   inbox: ["Inbox", Inbox],
-  people: ["People and names", People],
+  people: ["People", People],
   worlds: ["Worlds", Worlds],
   journal: ["Journal", Journal],
   branches: ["Branches", Branches, (access) => access.admin],
@@ -114,6 +124,22 @@ function Scopes({ scopes, params, bounds }) {
   </select></label>`;
 }
 
+const COUNTED = 100; // More decisions are told as "99+".
+
+/** How many decisions wait: names that may be the same, and memories that cannot both be right. */
+function useDecisions(access, scope, stamp) {
+  const [waiting, setWaiting] = useState(0);
+  useEffect(() => {
+    if (!access) return undefined;
+    const stop = new AbortController();
+    const ask = (path, name) => get(path, { limit: COUNTED, ...scope }, stop.signal).then((found) => found[name].length, () => 0);
+    // Later than the page itself: what is asked for comes first.
+    const later = setTimeout(() => Promise.all([ask("/v1/proposals", "proposals"), ask("/v1/conflicts", "conflicts")]).then(([merges, conflicts]) => !stop.signal.aborted && setWaiting(merges + conflicts)), 300);
+    return () => { clearTimeout(later); stop.abort(); };
+  }, [access, JSON.stringify(scope), stamp]);
+  return waiting;
+}
+
 function Theme() {
   const [theme, setTheme] = useState("");
   useEffect(() => {
@@ -172,6 +198,8 @@ function App() {
     document.title = `${title} · WorldDB`;
   }, [where.page]);
 
+  const waiting = useDecisions(access, scopeOf(where.params.scope), stamp);
+
   if (!access) return error ? html`<${SignIn} error=${error} onDone=${() => setTurn((old) => old + 1)} />` : html`<p class="loading">Loading …</p>`;
   const { params } = where;
   const [, Page] = PAGES[where.page] || HIDDEN[where.page] || PAGES.memories;
@@ -180,7 +208,7 @@ function App() {
   <div class="shell">
     <nav class="side" aria-label="Pages">
       <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" />WorldDB</a>
-      ${Object.entries(PAGES).filter(([, [, , isFor]]) => !isFor || isFor(access)).map(([page, [title]]) => html`<a class="item" href=${link(page)} aria-current=${page === where.page ? "page" : undefined}>${title}</a>`)}
+      ${Object.entries(PAGES).filter(([, [, , isFor]]) => !isFor || isFor(access)).map(([page, [title]]) => html`<a class="item" href=${link(page)} aria-current=${page === (HIDDEN[where.page] ? "memories" : where.page) ? "page" : undefined}><${Icon} of=${page} /><span>${title}</span>${page === "inbox" && waiting > 0 && html`<span class="count" aria-label=${`${waiting} waiting`}>${waiting >= COUNTED ? "99+" : waiting}</span>`}</a>`)}
       <div class="foot small soft">${access.token ? html`${access.token}${access.read_only ? " (reads only)" : ""}<br />` : null}<${Theme} /><br /><button class="link" onClick=${() => setHelp(true)}>Keys (?)</button><br />version ${access.version}</div>
     </nav>
     <div>

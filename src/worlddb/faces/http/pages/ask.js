@@ -5,8 +5,15 @@ import { attempt, change, Chip, copy, count, day, Empty, Id, link, Loaded, Picke
 
 const ALL_MAX = 1000; // As many hits as the server returns at most.
 // One colour for each feature, the same in every bar; what is rare shares the last one.
-const FEATURES = { text: 0, vector: 1, graph: 2, cover: 3, speaker: 4 };
-const REST = 5;
+const FEATURES = { text: 0, vector: 1, graph: 2, cover: 3, speaker: 4, synonyms: 5, spread: 6 };
+const REST = 7;
+const MEANING = {
+  text: "words that the question and the text share, rare ones more", vector: "nearness in meaning", graph: "the text is about a name in the question",
+  cover: "the share of the question's words that the text has", speaker: "it was said by the one whom the question means", synonyms: "each word of the question has one like it in the text",
+  spread: "the best texts mention what this one is about", telling: "it tells something about its speaker", world: "other good hits are in the same session",
+  reply: "the turn before fits the question", following: "the turn after fits the question", feedback: "it is like the best texts of other sessions", opening: "negative where the turn before is about the same",
+  date: "it is near the days that the question names", claim: "it states exactly what is asked for", late: "compared word by word", retention: "fresh, or often recalled", preference: "a standing instruction",
+};
 const SMALL = 0.001; // Below it a weight is not drawn.
 
 /** A bar of what each feature gave to a score; what took away is told beside it. */
@@ -22,8 +29,8 @@ function Weights({ weighed }) {
       ${given.map(([name, value]) => {
         const width = (100 * value) / sum;
         at += width;
-        return html`<rect class=${`c${FEATURES[name] ?? REST}`} x=${at - width} y="0" width=${width} height="4"><title>${name}: ${value.toFixed(3)}</title></rect>`;
-      })}</svg><div class="small soft legend">${[...given, ...taken].map(([name, value]) => html`<span><svg viewBox="0 0 8 8" aria-hidden="true"><rect class=${value > 0 ? `c${FEATURES[name] ?? REST}` : "none"} width="8" height="8" /></svg>${name} ${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}</span>`)}</div>`;
+        return html`<rect class=${`c${FEATURES[name] ?? REST}`} x=${at - width} y="0" width=${width} height="4"><title>${name} ${value.toFixed(3)}: ${MEANING[name] || name}</title></rect>`;
+      })}</svg><div class="small soft legend">${[...given, ...taken].map(([name, value]) => html`<span title=${MEANING[name]}><svg viewBox="0 0 8 8" aria-hidden="true"><rect class=${value > 0 ? `c${FEATURES[name] ?? REST}` : "none"} width="8" height="8" /></svg>${name} ${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(2)}</span>`)}</div>`;
 }
 
 /** How the graph led here: `user —lives in→ I moved to Lisbon.`, each edge with its id. */
@@ -80,6 +87,7 @@ function Answer({ found, other, title }) {
     <${Loaded} of=${found}>${(data) => html`
       <p class="soft small">${count(data.hits.length, "hit")} · ${data.hits.reduce((sum, hit) => sum + hit.tokens, 0)} tokens of text
         ${data.confidence !== undefined && data.confidence !== null && html` · ${(100 * data.confidence).toFixed(0)} % sure that the answer is here`}</p>
+      ${data.hits.length > 0 && html`<details class="small"><summary>What the parts of a score mean</summary><dl>${[...new Set(data.hits.flatMap((hit) => Object.keys(hit.weighed || {})))].filter((name) => MEANING[name]).map((name) => html`<dt>${name}</dt><dd>${MEANING[name]}</dd>`)}</dl></details>`}
       ${data.hits.length ? data.hits.map((hit, place) => html`<${Hit} key=${hit.node.id} hit=${hit} rank=${place + 1} texts=${data.texts} moved=${moveOf(hit, place, other)} />`)
         : html`<${Empty} title="Nothing is remembered about this">An agent would be told to say so.</${Empty}>`}`}</${Loaded}>
   </section>`;
@@ -176,6 +184,8 @@ function Answers({ params, scope, stamp }) {
     <${WhyNot} given=${left} scope=${scope} />`;
 }
 
+const EXAMPLES = ["Where do I live now?", "What changed lately?", "Who do I work with?"];
+
 export function Ask({ where, scope, stamp }) {
   const { params } = where;
   const [query, setQuery, send] = useTyped("q", params.q || "");
@@ -189,5 +199,5 @@ export function Ask({ where, scope, stamp }) {
       <label><input type="checkbox" checked=${Boolean(params.two)} onChange=${(event) => change({ two: event.target.checked ? "1" : "" })} /> two settings side by side</label></form>
     <datalist id="recall-types">${["Memory", "Session", "Turn", "Fact", "Entity"].map((one) => html`<option value=${one}></option>`)}</datalist>
     <div class=${params.two ? "pair" : ""}><${Options} name="a" params=${params} title="Settings" />${params.two && html`<${Options} name="b" params=${params} title="Second settings" />`}</div>
-    ${params.q ? html`<${Answers} params=${params} scope=${scope} stamp=${stamp} />` : html`<${Empty} title="Ask a question">Each hit shows what found it and what it weighs.</${Empty}>`}`;
+    ${params.q ? html`<${Answers} params=${params} scope=${scope} stamp=${stamp} />` : html`<${Empty} title="Ask a question">Each hit shows what found it and what it weighs. For example:<div class="bar center">${EXAMPLES.map((one) => html`<button key=${one} onClick=${() => change({ q: one })}>${one}</button>`)}</div></${Empty}>`}`;
 }

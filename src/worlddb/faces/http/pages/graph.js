@@ -71,6 +71,15 @@ function layOut(nodes, edges, start) {
   return at;
 }
 
+/** The part of the plane that the nodes and their texts take, not smaller than half of it: few nodes are not blown up. */
+function frame(at) {
+  const points = [...at.values()];
+  const [left, right] = [Math.min(...points.map((one) => one.x)) - 50, Math.max(...points.map((one) => one.x)) + 210];
+  const [top, bottom] = [Math.min(...points.map((one) => one.y)) - 44, Math.max(...points.map((one) => one.y)) + 44];
+  const [width, height] = [Math.max(right - left, WIDTH / 2), Math.max(bottom - top, HEIGHT / 2)];
+  return `${(left + right - width) / 2} ${(top + bottom - height) / 2} ${width} ${height}`;
+}
+
 function boxes(at) {
   const worlds = new Map();
   for (const { x, y, world } of at.values()) {
@@ -132,6 +141,8 @@ export function GraphOf({ start, scope, params = {} }) {
   const [nodes, setNodes] = useState([]);
   const [edges, setEdges] = useState([]);
   const [types, setTypes] = useState(null);
+  const [chosen, setChosen] = useState(start);
+  const choose = (id) => { setChosen(id); expand(id); };
   const expand = (id) => attempt(async () => {
     const known = types || await allTypes(scope);
     setTypes(known);
@@ -143,15 +154,17 @@ export function GraphOf({ start, scope, params = {} }) {
   useEffect(() => {
     setNodes([]);
     setEdges([]);
-    expand(start);
+    choose(start);
   }, [start, params.as_of, params.known_at]);
   const shown = new Set(nodes.map((node) => node.id));
   const lines = edges.filter((edge) => shown.has(edge.source) && shown.has(edge.target));
   const at = useMemo(() => layOut(nodes, lines, start), [nodes.length, lines.length, start]);
   if (!nodes.length) return html`<p class="loading">Loading …</p>`;
-  return html`<svg class="graph" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="group" aria-label="Graph">
+  const one = nodes.find((node) => node.id === chosen) || nodes[0];
+  const kinds = [...new Set(nodes.map((node) => node.type))];
+  return html`<svg class="graph" viewBox=${frame(at)} role="group" aria-label="Graph">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="17" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
-    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${Math.min(WIDTH - box.left + 26, box.right - box.left + 190)} height=${box.bottom - box.top + 48} rx="14" />`)}
+    ${boxes(at).map(([world, box]) => html`<rect class="world" key=${world} x=${box.left - 30} y=${box.top - 24} width=${box.right - box.left + 220} height=${box.bottom - box.top + 48} rx="14" />`)}
     ${together(lines).map(([edge, named]) => {
       const [a, b] = [at.get(edge.source), at.get(edge.target)];
       return html`<g key=${edge.id}><line class="edge" marker-end="url(#arrow)" x1=${a.x} y1=${a.y} x2=${b.x} y2=${b.y} /><text class="edge-name" x=${(a.x + b.x) / 2} y=${(a.y + b.y) / 2}>${named.join(", ")}<title>${MEANING[edge.type] || edge.type}</title></text></g>`;
@@ -159,9 +172,10 @@ export function GraphOf({ start, scope, params = {} }) {
     ${nodes.map((node) => {
       const point = at.get(node.id);
       const text = textOf(node);
-      return html`<g key=${node.id} role="button" tabindex="0" aria-label=${`Expand ${text.slice(0, 60)}`} onClick=${() => expand(node.id)} onKeyDown=${(event) => event.key === "Enter" && expand(node.id)}>
+      return html`<g key=${node.id} class=${node.id === one.id ? "chosen" : ""} role="button" tabindex="0" aria-label=${`Expand ${text.slice(0, 60)}`} onClick=${() => choose(node.id)} onKeyDown=${(event) => event.key === "Enter" && choose(node.id)}>
         <circle class=${`c${COLOURS[node.type] ?? 4}`} cx=${point.x} cy=${point.y} r=${node.id === start ? 11 : 8} />
         <text x=${point.x + 12} y=${point.y + 4}>${text.length > 32 ? `${text.slice(0, 31)}…` : text}<title>${node.type}: ${text}</title></text></g>`;
     })}</svg>
-    <p class="small soft">Choose a node to see what is linked with it. ${nodes.length} nodes, ${lines.length} edges${nodes.length >= NODES_MAX ? "; no more are shown" : ""}. <a href=${link("memory", start)}>Open</a></p>`;
+    <p class="small"><span class="soft">${one.type}:</span> ${textOf(one).slice(0, 200)} <a href=${link(one.type === "Entity" ? "people" : "memory", one.id)}>Open</a></p>
+    <p class="small soft legend">${kinds.map((kind) => html`<span key=${kind}><svg viewBox="0 0 8 8" aria-hidden="true"><circle class=${`c${COLOURS[kind] ?? 4}`} cx="4" cy="4" r="4" /></svg>${kind}</span>`)}<span>Choose a node to see what is linked with it. ${nodes.length} nodes, ${lines.length} edges${nodes.length >= NODES_MAX ? "; no more are shown" : ""}.</span></p>`;
 }

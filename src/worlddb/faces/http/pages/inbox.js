@@ -20,11 +20,12 @@ const undoOfChange = (id, scope) => () => attempt(async () => {
   changed();
 });
 
-/** Release what is held back, or reject it. What was released can be retired again; a rejection stays. */
+/** Release what is held back, or reject it. What was released can be retired again; what was rejected can wait again. */
 const settle = (one, decision, scope) => attempt(async () => {
   const done = await post(`/v1/quarantine/${one.id}/decide`, { decision, ...scope });
   if (decision === "release") notify("Released: it can be recalled now.", () => retire([done]));
-  else notify("Rejected: no recall will find it. There is no way back; write it again if it was right.");
+  else if (decision === "reject") notify("Rejected: no recall will find it.", () => settle(one, "wait", scope));
+  else notify("Taken back: it waits again.");
   changed();
   return true;
 });
@@ -103,9 +104,9 @@ function Card({ kind, one, chosen, scope, canWrite, act }) {
 async function load(scope, signal) {
   const ask = (path, more = {}) => get(path, { limit: PAGE, ...more, ...scope }, signal);
   const soon = JSON.stringify({ expires_at: { $lte: new Date(Date.now() + SOON_DAYS * 86400e3).toISOString() } });
-  const [merges, conflicts, held, fading, expiring, pending] = await Promise.all([ask("/v1/proposals"), ask("/v1/conflicts"), ask("/v1/quarantine"),
-    ask("/v1/fading", { limit: FADING }), ask("/v1/memories", { where: soon }), ask("/v1/pending")]);
-  return { proposals: merges.proposals, conflicts: conflicts.conflicts, held: held.memories, fading: fading.memories, expiring: expiring.memories, pending: pending.memories, left: merges.left + conflicts.left + pending.left };
+  const [merges, conflicts, held, expiring, pending] = await Promise.all([ask("/v1/proposals"), ask("/v1/conflicts"), ask("/v1/quarantine"),
+    ask("/v1/memories", { where: soon }), ask("/v1/pending")]);
+  return { proposals: merges.proposals, conflicts: conflicts.conflicts, held: held.memories, fading: [], expiring: expiring.memories, pending: pending.memories, left: merges.left + conflicts.left + pending.left };
 }
 
 const nameOf = (kind, one) => `${kind.name} ${kind.id(one)}`;
@@ -118,11 +119,17 @@ export function Inbox({ where, access, scope, stamp }) {
   const at = useRef(0);
   // What is decided goes at once, also before the page is drawn again: the next key is for the next card.
   const gone = useRef(new Map());
-  const page = useLoaded((signal) => load(scope, signal), [params.scope, stamp]);
-  useEffect(() => {
-    for (const [name, state] of gone.current) if (state === "decided") gone.current.delete(name); // What fresh data still have was taken back.
+  const quick = useLoaded((signal) => load(scope, signal), [params.scope, stamp]);
+  // Looks through the whole scope, so it takes longer: the rest does not wait for it.
+  const fading = useLoaded((signal) => get("/v1/fading", { limit: FADING, ...scope }, signal).catch(() => ({ memories: [] })), [params.scope, stamp]);
+  const page = { ...quick, data: quick.data && (fading.data || quick.data.proposals.length + quick.data.conflicts.length + quick.data.held.length > 0) ? { ...quick.data, fading: fading.data ? fading.data.memories : [] } : null };
+  const refresh = (isFading) => {
+    // What fresh data still have was taken back.
+    for (const [name, state] of gone.current) if (state === "decided" && name.startsWith("fading ") === isFading) gone.current.delete(name);
     redraw((old) => old + 1);
-  }, [page.data]);
+  };
+  useEffect(() => refresh(false), [quick.data]);
+  useEffect(() => refresh(true), [fading.data]);
   const cards = () => (page.data ? KINDS.flatMap((kind) => page.data[kind.name].filter((one) => !gone.current.has(nameOf(kind, one))).map((one) => ({ kind, one }))) : []);
   const mark = (name, state) => {
     if (state) gone.current.set(name, state);
@@ -146,7 +153,7 @@ export function Inbox({ where, access, scope, stamp }) {
     const card = left[Math.min(at.current, left.length - 1)];
     if (card && canWrite && Object.hasOwn(card.kind.keys, key)) act(card.kind, card.one, key);
   };
-  useKeys({ j: () => move(1), k: () => move(-1), ...Object.fromEntries(LETTERS.map((key) => [key, press(key)])) }, [page.data, canWrite]);
+  useKeys({ j: () => move(1), k: () => move(-1), ...Object.fromEntries(LETTERS.map((key) => [key, press(key)])) }, [quick.data, fading.data, canWrite]);
   const shown = (kind) => all.filter((card) => card.kind === kind);
   return html`<h1>Inbox</h1>${params.as_of || params.known_at ? html`<p class="soft">The inbox shows what waits now.</p>` : null}<${Loaded} of=${page}>${(data) => all.length === 0
     ? html`<${Empty} title="Nothing waits for a decision">Names that may be the same, memories that cannot both be right, that are held back, fade, expire soon or wait to be read are shown here.</${Empty}>`

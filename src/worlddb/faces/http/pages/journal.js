@@ -9,6 +9,7 @@ const PAGE = 50;
 const KINDS = { close_node: "ended", close_edge: "edge ended", delete_edge: "edge removed", place: "moved", erase: "erased", flag: "conflict found", settle: "conflict settled", stage: "may be the same", accept: "merged", reject: "kept apart", undo: "undone", register: "edge type declared" };
 const OF_NODES = new Set(["close_node", "place", "erase"]);
 const TEXTS_MAX = 100; // Texts that are looked up for one difference.
+const TEXTS_IN_PAGE = 2000; // Nodes of a page of commits; an import has more, and is shown by its numbers.
 const EDGES_SHOWN = 20; // A commit of an import has thousands.
 
 /** What the commits after `first` up to `last` did, in words, with the texts of what they changed. */
@@ -32,6 +33,24 @@ function Difference({ first, last, scope }) {
     ${edges.length > EDGES_SHOWN && html`<li class="small soft">and ${edges.length - EDGES_SHOWN} more edges</li>`}
   </ul>`;
   }}</${Loaded}>`;
+}
+
+const SAID_MAX = 3; // Texts that a row of the journal shows; the rest is behind "Show".
+const isSaid = (node) => Boolean(node.content) && !["Fact", "Scope"].includes(node.type);
+
+/** What each commit of a page wrote, by its time: one difference for all of them. */
+async function saidIn(commits, scope, signal) {
+  if (!commits.length || commits.reduce((sum, one) => sum + one.nodes, 0) > TEXTS_IN_PAGE) return new Map();
+  const seqs = commits.map((one) => one.seq);
+  const found = await get("/v1/diff", { first: Math.max(0, Math.min(...seqs) - 1), last: Math.max(...seqs), ...scope }, signal).catch(() => ({ nodes: [] }));
+  const said = new Map();
+  for (const node of found.nodes.filter(isSaid)) said.set(node.known_from, [...(said.get(node.known_from) || []), node]);
+  return said;
+}
+
+function Said({ nodes }) {
+  if (!nodes) return null;
+  return html`${nodes.slice(0, SAID_MAX).map((node) => html`<div class="clamp" key=${node.id}><a href=${link("memory", node.id)}>${textOf(node)}</a></div>`)}${nodes.length > SAID_MAX && html`<div class="small soft">and ${nodes.length - SAID_MAX} more</div>`}`;
 }
 
 function Undo({ commit, scope, onClose }) {
@@ -92,11 +111,14 @@ export function Journal({ where, access, scope, stamp }) {
     const then = params.known_at ? String(micros(params.known_at) + 1) : undefined;
     const [found, from] = await Promise.all([get("/v1/log", { limit: PAGE, cursor: params.upto || then, ...scope }, signal), beginning(params.scope, signal)]);
     setCursor(found.next_cursor);
-    return { ...found, from };
+    const commits = found.commits.filter((one) => one.seq > 0); // The first one made the empty store.
+    return { commits, from, said: await saidIn(commits, scope, signal) };
   }, [params.scope, params.known_at, params.upto, stamp]);
   const next = () => attempt(async () => {
     const found = await get("/v1/log", { limit: PAGE, cursor, ...scope });
-    setMore([...more, ...found.commits]);
+    const commits = found.commits.filter((one) => one.seq > 0);
+    const said = await saidIn(commits, scope);
+    setMore([...more, ...commits.map((one) => ({ ...one, said: said.get(one.time) }))]);
     setCursor(found.next_cursor);
   });
   const choose = (event) => {
@@ -113,9 +135,9 @@ export function Journal({ where, access, scope, stamp }) {
       ${span && html`<div class="card"><${Difference} ...${span} scope=${scope} /></div>`}
       <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight">when</th><th class="tight wide">who</th><th>what</th><th class="tight">actions</th></tr></thead><tbody>
       ${commits.map((one, place) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
-        <td>${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
+        <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} />${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
           ${open === one.seq && html`<${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} />`}</td>
-        <td class="tight"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${canWrite && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`)}
+        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${canWrite && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`)}
       </tbody></table></div>
       ${cursor && html`<div class="bar"><button onClick=${next}>Show more</button></div>`}
       ${undoing && html`<${Undo} commit=${undoing} scope=${scope} onClose=${() => setUndoing(null)} />`}`;

@@ -1,7 +1,7 @@
 // Memories: a table with search as you type, filters, keys, pages, bulk actions, and a way back for each action.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { attempt, change, Chip, day, Dialog, Empty, FIRST_PAGE, link, Loaded, notify, save, textOf, TextDialog, Time, useKeys, useLoaded, useTyped } from "./parts.js";
+import { attempt, change, Chip, copy, day, Dialog, Empty, FIRST_PAGE, link, Loaded, notify, save, textOf, TextDialog, Time, useKeys, useLoaded, useTyped } from "./parts.js";
 import { amend, changed, erase, isPinned, pin, retire, undoOf } from "./actions.js";
 
 const TYPING_MS = 30; // A search is cheaper than waiting for the next key; an older one is broken off.
@@ -32,12 +32,21 @@ export function filterOf(params, now = new Date()) {
   return all.length ? { $and: all } : undefined;
 }
 
+/** The text with the words of a search marked. */
+function Found({ text, query }) {
+  const words = (query || "").split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 1).map((word) => word.toLowerCase());
+  if (!words.length) return text;
+  return text.split(/([\p{L}\p{N}]+)/u).map((part) => (words.some((word) => part.toLowerCase().startsWith(word)) ? html`<mark>${part}</mark>` : part));
+}
+
 function Filters({ params }) {
+  const [open, setOpen] = useState(false);
   const set = (more) => change({ ...more, ...FIRST_PAGE });
   const text = (name, label, more = {}) => html`<label>${label} <input size="9" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
   const box = (name, label) => html`<label><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
   const used = Object.keys(FILTERS).filter((name) => params[name]);
-  return html`<div class="bar small filters" role="group" aria-label="Filters">
+  return html`<button class="narrow-only" aria-expanded=${open} onClick=${() => setOpen(!open)}>Filters${used.length ? ` (${used.length})` : ""} ${open ? "▴" : "▾"}</button>
+  <div class=${`bar small filters ${open ? "open" : ""}`} role="group" aria-label="Filters">
     ${text("type", "Type", { list: "types", placeholder: "all" })}<datalist id="types">${TYPES.map((type) => html`<option value=${type}></option>`)}</datalist>
     ${text("tag", "Tag")} ${text("source", "Source")} ${text("since", "Since", { type: "date" })} ${text("before", "Before", { type: "date" })}
     <label>Ended <select name="ended" value=${params.ended || ""} onChange=${(event) => set({ ended: event.target.value })}><option value="">not shown</option><option value="1">also shown</option><option value="only">only these</option></select></label>
@@ -46,24 +55,26 @@ function Filters({ params }) {
   </div>`;
 }
 
-function Row({ one, chosen, current, onChoose, canWrite, onAmend }) {
+function Row({ one, chosen, current, onChoose, canWrite, onAmend, query }) {
+  const source = (one.provenance || [])[0] || "";
+  const only = (more) => link("memories", "", more);
   const tags = (one.metadata || {}).tags || [];
   return html`<tr class=${`${one.retired ? "ended" : ""} ${current ? "current" : ""}`}>
     ${canWrite && html`<td class="tight"><input type="checkbox" aria-label=${`Choose: ${textOf(one).slice(0, 60)}`} checked=${chosen} onChange=${onChoose} /></td>`}
-    <td class="text"><a href=${link("memory", one.id)} class="clamp" data-row=${one.id}>${textOf(one)}</a>
+    <td class="text"><a href=${link("memory", one.id)} class="clamp" data-row=${one.id}><${Found} text=${textOf(one)} query=${query} /></a>
       <span class="narrow small soft"><${Time} at=${one.valid_from} /> </span>
       ${one.type !== "Memory" && html`<${Chip}>${one.type}</${Chip}>`}
       ${one.retired && html`<${Chip} kind="warn">ended</${Chip}>`}
       ${!one.retired && one.valid_to && html`<${Chip} kind="warn">ends ${day(one.valid_to)}</${Chip}>`}
       ${one.shared && html`<${Chip} kind="warn" title="somebody else wrote it into this scope">from ${one.actor}</${Chip}>`}
       ${isPinned(one) && html`<${Chip} kind="good">pinned</${Chip}>`}
-      ${tags.map((tag) => html`<${Chip}>${tag}</${Chip}>`)}
+      ${tags.map((tag) => html`<a class="chip" href=${only({ tag })} title="All with this tag">${tag}</a>`)}
       ${(one.maybe_outdated || []).length > 0 && html`<${Chip} kind="warn">maybe outdated</${Chip}>`}
       ${(one.conflicts || []).length > 0 && html`<${Chip} kind="bad">conflict</${Chip}>`}
       ${(one.superseded_by || []).length > 0 && html`<${Chip}>replaced</${Chip}>`}</td>
     <td class="tight wide"><${Time} at=${one.valid_from} /></td>
-    <td class="tight wide">${(one.provenance || [])[0] || ""}</td>
-    ${canWrite && html`<td class="tight wide">${!one.retired && html`<button onClick=${() => onAmend(one)}>Amend</button> <button onClick=${() => pin([one])}>${isPinned(one) ? "Unpin" : "Pin"}</button> <button onClick=${() => retire([one])}>Retire</button>`}</td>`}
+    <td class="tight wide source">${source && html`<a href=${only({ source })} title=${`All from ${source}`}>${source}</a>`}</td>
+    ${canWrite && html`<td class="tight wide actions">${!one.retired && html`<button onClick=${() => onAmend(one)}>Amend</button> <button onClick=${() => pin([one])}>${isPinned(one) ? "Unpin" : "Pin"}</button> <button onClick=${() => retire([one])}>Retire</button>`}</td>`}
   </tr>`;
 }
 
@@ -159,9 +170,19 @@ function Bulk({ picked, onNone, onErase, onExport }) {
 function Nothing({ params, canWrite, onAdd, scope }) {
   const isFiltered = params.q || params.after || Object.keys(FILTERS).some((name) => params[name]);
   if (isFiltered) return html`<${Empty} title="Nothing found">Try other words, fewer filters, another scope, or ended ones, too.</${Empty}>`;
-  return html`<${Empty} title="Nothing is remembered here yet">Write a first memory, or look at how it works with sample data.
-    ${canWrite && html`<div class="bar"><span class="grow"></span><button class="main" onClick=${onAdd}>Add a memory</button>
-      <button onClick=${() => attempt(async () => { await writeSample(params.scope ? scope : { user_id: "sample" }); changed(); })}>Write sample data</button><span class="grow"></span></div>`}</${Empty}>`;
+  if (!canWrite) return html`<${Empty} title="Nothing is remembered here">Choose another scope or another time at the top.</${Empty}>`;
+  return html`<${Welcome} onAdd=${onAdd} onSample=${() => attempt(async () => { await writeSample(params.scope ? scope : { user_id: "sample" }); changed(); })} />`;
+}
+
+/** The first page of an empty store: three ways to begin. */
+function Welcome({ onAdd, onSample }) {
+  const [isBusy, setBusy] = useState(false);
+  const sample = async () => { setBusy(true); await onSample(); setBusy(false); };
+  const connect = `claude mcp add --transport http worlddb ${location.origin}/mcp`;
+  return html`<section class="welcome" aria-label="How to begin"><h2>Nothing is remembered here yet</h2><p class="soft">Three ways to begin. Each can be taken back.</p><div class="columns">
+    <div class="card"><h3>Look at an example</h3><p>A year of a made-up life: a move, a budget that changed, people at work. Then ask a question, or pull the clocks at the top into the past.</p><button class="main" disabled=${isBusy} onClick=${sample}>${isBusy ? "Writing …" : "Write sample data"}</button></div>
+    <div class="card"><h3>Write something yourself</h3><p>One or two plain sentences, such as “I live in Hamburg and work at Nordlicht.” Names and facts in them are found.</p><button onClick=${onAdd}>Add a memory</button></div>
+    <div class="card"><h3>Connect an agent</h3><p>Any MCP client can use this server, for example:</p><pre tabindex="0">${connect}</pre><button onClick=${() => copy(connect)}>Copy the command</button></div></div></section>`;
 }
 
 /** Erasing has no way back, so it is asked for; the number is said. */
@@ -222,7 +243,7 @@ export function Memories({ where, access, scope, stamp }) {
     ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => setDialog({ kind: "erase" })} onExport=${() => setDialog({ kind: "export" })} />`}
     <${Loaded} of=${page}>${({ next }) => rows.length === 0 ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
       : html`<div class="scroll"><table class="rows"><thead><tr>${canWrite && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => setChosen(isAll ? new Set() : new Set(rows.map((row) => row.id)))} /></th>`}<th>What</th><th class="tight wide">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight wide">Actions</th>`}</tr></thead>
-          <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
+          <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} query=${params.q} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
         <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
     ${dialog && dialog.kind === "add" && html`<${AddDialog} onDone=${add} onClose=${close} />`}
     ${dialog && dialog.kind === "export" && html`<${ExportDialog} rows=${rows} picked=${picked} all=${all} onClose=${close} />`}

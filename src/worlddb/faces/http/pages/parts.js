@@ -1,6 +1,6 @@
 // Small parts that every page uses: times, ids, chips, dialogs, notices, loading.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
@@ -110,11 +110,26 @@ export function Empty({ title, children }) {
   return html`<div class="empty"><strong>${title}</strong>${children}</div>`;
 }
 
+const SLOW_MS = 1500; // Somebody who waits longer wants to know why.
+const LOOK_MS = 3000; // How often the server is asked how far it is.
+
+/** Says why an answer takes long, over the page, so that nothing jumps: the first question of a large store prepares its index. */
+function Slow() {
+  const [told, setTold] = useState(null);
+  useEffect(() => {
+    const look = () => get("/v1/doctor").then((found) => setTold((found.findings.find((one) => one.part === "vectors") || {}).seen || ""), () => setTold(""));
+    const first = setTimeout(look, SLOW_MS);
+    const next = setInterval(look, SLOW_MS + LOOK_MS);
+    return () => { clearTimeout(first); clearInterval(next); };
+  }, []);
+  return told === null ? null : html`<div class="slow" role="status">Preparing … The first question to a large store after a start builds its index; the next ones are quick.${told && html` <span class="small">${told}</span>`}</div>`;
+}
+
 export function Loaded({ of, children }) {
   if (of.error) return html`<${Problem} error=${of.error} again=${of.again} />`;
-  if (!of.data) return html`<p class="loading" role="status">Loading …</p>`;
+  if (!of.data) return html`<p class="loading" role="status">Loading …</p><${Slow} />`;
   // What is there stays until the next comes: nothing jumps.
-  return html`<div class=${of.loading ? "busy" : ""} aria-busy=${of.loading}>${children(of.data)}</div>`;
+  return html`<div class=${of.loading ? "busy" : ""} aria-busy=${of.loading}>${children(of.data)}</div>${of.loading && html`<${Slow} />`}`;
 }
 
 // -- notices, with a way back ----------------------------------------------------------------------

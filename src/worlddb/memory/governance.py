@@ -1,25 +1,21 @@
-"""Governed memory: what `Memory` can prove, whom it trusts, and how long it keeps what it holds."""
+"""Governance: what a memory can prove, whom it trusts, and how long it keeps what it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from worlddb.errors import RejectedError
 from worlddb.memory.scope_view import CallerScopes
-from worlddb.memory.scoped_files import ScopedFiles
 from worlddb.model.records import ScopeIds
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.ingest.branch_merge import Merged
     from worlddb.memory.inbox_pages import FadingPage, PendingPage
-    from worlddb.memory.memory import Memory
-    from worlddb.memory.read_page import ReadPage
     from worlddb.memory.reads import MemoryReader
     from worlddb.memory.recall_receipt import Verification
-    from worlddb.memory.results import MemoryPage, Remembered, Retired
+    from worlddb.memory.results import MemoryPage, ReadPage, Remembered, Retired
     from worlddb.memory.retention_policy import (
         RetentionKeeper,
         RetentionPolicies,
@@ -31,19 +27,22 @@ if TYPE_CHECKING:
     from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
     from worlddb.memory.world_interior import Interior
     from worlddb.memory.writes import MemoryWriter
-    from worlddb.model.history_proof import HistoryProof
     from worlddb.model.inputs import Instant
+    from worlddb.model.proof import HistoryProof
     from worlddb.model.records import Branch, Branches, Diff
 
 
-class GovernedMemory(ScopedFiles):
-    """The calls of `Memory` on receipts, proofs, retention, grants and trust."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Governance:
+    """The calls of one caller on receipts, proofs, retention, branches, grants and trust."""
 
     db: WorldDB
-    _scopes: CallerScopes
-    _actor: str
-    _writer: MemoryWriter
-    _reader: MemoryReader
+    writer: MemoryWriter
+    reader: MemoryReader
+
+    @property
+    def _scopes(self) -> CallerScopes:
+        return self.writer.scopes
 
     def verify_receipt(
         self,
@@ -66,7 +65,7 @@ class GovernedMemory(ScopedFiles):
             RejectedError: its scope is outside the bounds of this memory.
             StorageError: the key of the store cannot be read.
         """
-        from worlddb.memory.receipt_verification import verified
+        from worlddb.memory.recall_receipt import verified
 
         return verified(self.db, self._scopes, receipt, public_key, again)
 
@@ -79,7 +78,7 @@ class GovernedMemory(ScopedFiles):
             InvalidInputError, NotFoundError: there is no such commit.
             RejectedError: this memory is bound; the journal is about the whole store.
         """
-        self._refuse_bound("a proof")
+        self._scopes.refuse_bound("a proof")
         return self.db.prove_history(since)
 
     def export(
@@ -100,11 +99,9 @@ class GovernedMemory(ScopedFiles):
             RejectedError: the scope is outside the bounds of this memory.
             StorageError: the key for receipts cannot be made or read.
         """
-        from worlddb.memory.reads import MemoryReader
         from worlddb.memory.scope_export import export_scope
 
-        reader = MemoryReader(db=self.db, scopes=self._scopes, actor=self._actor)
-        return export_scope(reader, scope, receipt, confirm)
+        return export_scope(self.reader, scope, receipt, confirm)
 
     def reads(self, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage:
         """Return who recalled what, the latest first: of all scopes, or of those that are named.
@@ -116,9 +113,9 @@ class GovernedMemory(ScopedFiles):
             RejectedError: this memory is bound; the record is for administrators.
             StorageError: the record cannot be read.
         """
-        from worlddb.memory.read_page import read_page
+        from worlddb.memory.results import read_page
 
-        self._refuse_bound("the record of reads")
+        self._scopes.refuse_bound("the record of reads")
         return read_page(self.db.engine.store, limit, scope)
 
     def retention(self) -> RetentionPolicies:
@@ -168,8 +165,8 @@ class GovernedMemory(ScopedFiles):
     def _retention(self) -> RetentionKeeper:
         from worlddb.memory.retention_policy import RetentionKeeper
 
-        self._refuse_bound("a retention policy")
-        return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self._actor)
+        self._scopes.refuse_bound("a retention policy")
+        return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self.writer.actor)
 
     # -- what waits for a decision -----------------------------------------------------------------
 
@@ -187,7 +184,7 @@ class GovernedMemory(ScopedFiles):
         """
         from worlddb.memory.inbox_pages import fading_page
 
-        return fading_page(self._reader, limit, below, scope)
+        return fading_page(self.reader, limit, below, scope)
 
     def pending(self, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage:
         """Return memories that are written and not read yet: too long, or a model failed.
@@ -200,7 +197,7 @@ class GovernedMemory(ScopedFiles):
         """
         from worlddb.memory.inbox_pages import pending_page
 
-        return pending_page(self._reader, limit, scope)
+        return pending_page(self.reader, limit, scope)
 
     def interior(
         self,
@@ -225,7 +222,7 @@ class GovernedMemory(ScopedFiles):
         """
         from worlddb.memory.world_interior import interior_page
 
-        return self._reader.by_grant(
+        return self.reader.by_grant(
             scope,
             lambda reader: interior_page(
                 reader,
@@ -241,44 +238,27 @@ class GovernedMemory(ScopedFiles):
 
     # -- branches ----------------------------------------------------------------------------------
 
-    def branch(self, name: str, *, create: bool = True) -> Memory:
-        """Open a branch of the store as a memory of its own; make it, if there is none yet.
-
-        A branch begins as the store is now; neither side sees what the other writes. See
-        `WorldDB.branch`. Close it when done.
-
-        Raises:
-            InvalidInputError: the name is none.
-            NotFoundError: there is no such branch, and none is to be made.
-            RejectedError: this memory is bound; branches are for administrators.
-            StorageError: the store cannot be branched, or not be written.
-        """
-        self._refuse_bound("a branch")
-        db = self.db.branch(name, create=create, actor=self._actor)
-        scopes = replace(self._scopes, store=db.engine.store, clock=db.engine.clock)
-        return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)
-
     def create_branch(self, name: str) -> Branch:
         """Make a branch of the store, and return where it was forked from.
 
         Raises:
             InvalidInputError: the name is none.
             ConflictError: there is a branch of that name.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be branched, or not be written.
         """
-        self._refuse_bound("a branch")
-        return self.db.engine.store.fork(name, self._actor)
+        self.refuse_branch()
+        return self.db.engine.store.fork(name, self.writer.actor)
 
     def branches(self) -> Branches:
         """Return the branches of the store, by name.
 
         Raises:
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
         """
         from worlddb.model.records import Branches
 
-        self._refuse_bound("a branch")
+        self._scopes.refuse_bound("a branch")
         return Branches(branches=tuple(self.db.branches()))
 
     def branch_diff(self, name: str) -> Diff:
@@ -286,9 +266,9 @@ class GovernedMemory(ScopedFiles):
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
         """
-        self._refuse_bound("a branch")
+        self._scopes.refuse_bound("a branch")
         return self.db.branch_diff(name)
 
     def merge(self, name: str, *, dry_run: bool = False) -> Merged:
@@ -300,27 +280,23 @@ class GovernedMemory(ScopedFiles):
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
             ConflictError: the store was replaced since the fork, or too much was refused.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be written.
         """
-        self._refuse_bound("a branch")
-        return self.db.merge(name, dry_run=dry_run, actor=self._actor)
+        self.refuse_branch()
+        return self.db.merge(name, dry_run=dry_run, actor=self.writer.actor)
 
     def drop_branch(self, name: str) -> Branches:
         """Remove a branch with all that was written to it; return those that are left.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            RejectedError: this memory is bound; branches are for administrators.
+            RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be written.
         """
-        self._refuse_bound("a branch")
+        self.refuse_branch()
         self.db.drop_branch(name)
         return self.branches()
-
-    def _with(self, writer: MemoryWriter, db: WorldDB | None = None) -> Memory:
-        """Return a memory of the same kind that writes as `writer` does, into `db` if given."""
-        raise NotImplementedError
 
     # -- grants ------------------------------------------------------------------------------------
 
@@ -388,7 +364,7 @@ class GovernedMemory(ScopedFiles):
         from worlddb.memory.scope_grants import GrantKeeper
 
         return GrantKeeper(
-            db=self.db, scopes=self._scopes, actor=self._actor, origin=self._writer.origin
+            db=self.db, scopes=self._scopes, actor=self.writer.actor, origin=self.writer.origin
         )
 
     # -- trust -------------------------------------------------------------------------------------
@@ -435,11 +411,15 @@ class GovernedMemory(ScopedFiles):
         return self._trust().quarantined(limit, cursor, scope)
 
     def decide_quarantined(
-        self, id: bytes | str, decision: Literal["release", "reject"], **scope: Unpack[ScopeIds]
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
     ) -> Remembered:
         """Release what waits in quarantine, as a memory that holds from now on, or reject it.
 
-        A memory that is released keeps its origin, and with it its trust.
+        A memory that is released keeps its origin, and with it its trust. `wait` takes a rejection
+        back: the memory waits again.
 
         Raises:
             InvalidInputError: no such decision, or not an id.
@@ -452,8 +432,16 @@ class GovernedMemory(ScopedFiles):
     def _trust(self) -> TrustKeeper:
         from worlddb.memory.trust_settings import TrustKeeper
 
-        return TrustKeeper(writer=self._writer, reader=self._reader)
+        return TrustKeeper(writer=self.writer, reader=self.reader)
 
-    def _refuse_bound(self, what: str) -> None:
-        if self._scopes.bounds:
-            raise RejectedError(f"{what} is about the whole store; a bound caller may not ask")
+    def refuse_branch(self) -> None:
+        """Refuse a caller who may not work with branches.
+
+        Raises:
+            RejectedError: the caller is bound, or not trusted in full.
+        """
+        from worlddb.memory.scope_view import refuse_untrusted
+
+        self._scopes.refuse_bound("a branch")
+        with self.db.engine.store.read() as reader:
+            refuse_untrusted(reader, self.writer.origin, None, "make, merge or drop a branch")

@@ -1,8 +1,90 @@
-"""File calls: the calls of Memory on versioned files, for the table in `calls.py`."""
+"""Version calls: files with their versions, and branches of a store."""
 
 from __future__ import annotations
 
 from worlddb.faces.call_parts import Call, Effect, Parameter
+
+# Branch calls: make, compare, merge and drop branches of a store; for administrators.
+
+BRANCH_NAME_CHARS_MAX = 64  # As many as a store takes.
+
+BRANCH_NAME = Parameter(
+    name="name",
+    type="text",
+    required=True,
+    positional=True,
+    most=BRANCH_NAME_CHARS_MAX,
+    help="The name of the branch.",
+)
+
+
+def branch_calls(dry_run: Parameter) -> tuple[Call, ...]:
+    """Return the calls."""
+    name = BRANCH_NAME
+    return (
+        Call(
+            name="branches",
+            title="List branches",
+            summary="List the branches of the store",
+            help="List the branches of the store: where each was forked, and the space it takes.",
+            parameters=(),
+            result="Branches",
+            effect="read",
+            method="GET",
+            path="/v1/branches",
+            command="branch",
+        ),
+        Call(
+            name="create_branch",
+            title="Make a branch",
+            summary="Make a branch of the store",
+            help="Make a branch: a store of its own that begins as this one is now.",
+            parameters=(name,),
+            result="Branch",
+            effect="change",
+            idempotent=False,
+            path="/v1/branches",
+            command="branch",
+        ),
+        Call(
+            name="branch_diff",
+            title="What a branch has",
+            summary="Show what was written to a branch and not merged yet",
+            help="Show the nodes, edges and changes of a branch that were not merged yet.",
+            parameters=(name,),
+            result="Diff",
+            effect="read",
+            method="GET",
+            path="/v1/branches/{name}/diff",
+            command="branch",
+        ),
+        Call(
+            name="merge",
+            title="Merge a branch",
+            summary="Write what a branch says into the store",
+            help="Write what a branch says into the store, as one commit; {undo} takes it back.",
+            parameters=(name, dry_run),
+            result="Merged",
+            effect="change",
+            path="/v1/branches/{name}/merge",
+            command="merge",
+        ),
+        Call(
+            name="drop_branch",
+            title="Drop a branch",
+            summary="Remove a branch",
+            help="Remove a branch with all that was written to it; return those that are left.",
+            parameters=(name,),
+            result="Branches",
+            effect="end",
+            idempotent=False,
+            path="/v1/branches/{name}/drop",
+            command="branch",
+        ),
+    )
+
+
+# File calls: the calls of Memory on versioned files, for the table in `calls.py`.
 
 PATH_CHARS_MAX = 4_096  # As many bytes as a path may have.
 MATCHES_MAX = 1_000  # As many lines as one grep returns.
@@ -108,8 +190,10 @@ def _reading(as_of: Parameter) -> tuple[Call, ...]:
 
 
 def _changing(most: int) -> tuple[Call, ...]:
-    def content(name: str, help: str) -> Parameter:
-        return Parameter(name, "text", help, required=True, positional=True, most=most)
+    def content(name: str, help: str, least: int = 0) -> Parameter:
+        return Parameter(
+            name, "content", help, required=True, positional=True, least=least, most=most
+        )
 
     return (
         _call(
@@ -131,7 +215,7 @@ def _changing(most: int) -> tuple[Call, ...]:
             "Replace a piece of text in a file; the text has to occur exactly once.",
             (
                 PATH,
-                content("old", "The text to replace, to the letter."),
+                content("old", "The text to replace, to the letter.", 1),
                 content("new", "The text to put in its place."),
                 _flag("every", "Replace every occurrence."),
                 UNCHANGED,
