@@ -62,7 +62,7 @@ _MARKS = ".,;:!?\"'()¿¡«»“”…-"
 _GENITIVE = re.compile(r"'s?$")
 
 
-class _Word(NamedTuple):
+class _SignWord(NamedTuple):
     """A word, folded; its stems with a topic; its kind: "date", "number", "name" or "word"."""
 
     form: str
@@ -76,7 +76,7 @@ class _Word(NamedTuple):
         return self.kind in ("date", "number")
 
 
-class _Reading(NamedTuple):
+class _SignText(NamedTuple):
     """A text as a statement and as words; `content` are those with a topic, `forms` all of them.
 
     `persons` are the people it names, with their places.
@@ -85,8 +85,8 @@ class _Reading(NamedTuple):
     text: str
     plain: str
     said: Statement
-    words: tuple[_Word, ...]
-    content: tuple[_Word, ...]
+    words: tuple[_SignWord, ...]
+    content: tuple[_SignWord, ...]
     stems: frozenset[str]
     forms: frozenset[str]
     persons: tuple[tuple[int, str], ...]
@@ -95,8 +95,8 @@ class _Reading(NamedTuple):
 
 
 @lru_cache(READINGS_KEPT)
-def _reading(text: str) -> _Reading:
-    words: list[_Word] = []
+def _reading(text: str) -> _SignText:
+    words: list[_SignWord] = []
     for sentence in _SENTENCE.split(text):
         for chunk in _CHUNK.findall(sentence):
             form = fold(chunk).strip(_MARKS)
@@ -107,7 +107,7 @@ def _reading(text: str) -> _Reading:
         persons += [(text.index(sign), sign) for sign in _PERSON_SIGNS if sign in text]
     forms = frozenset(form for word in words for form in (word.form, word.form.partition("'")[0]))
     first = words[0].form.partition("'")[0] if words else ""
-    return _Reading(
+    return _SignText(
         text=text,
         plain=fold(text),
         said=read_statement(text),
@@ -121,7 +121,7 @@ def _reading(text: str) -> _Reading:
     )
 
 
-def _word(chunk: str, form: str) -> _Word:
+def _word(chunk: str, form: str) -> _SignWord:
     stems, is_number = topical(chunk)
     is_capital = chunk[:1].isupper() and form.partition("'")[0] not in SELF
     bare = _GENITIVE.sub("", form)
@@ -132,11 +132,11 @@ def _word(chunk: str, form: str) -> _Word:
         kind = "number"
     else:
         kind = "name" if is_capital else "word"
-    return _Word(form, stems, kind, is_named or bare in _PERSONS)
+    return _SignWord(form, stems, kind, is_named or bare in _PERSONS)
 
 
 @lru_cache(READINGS_KEPT)
-def _clauses(text: str) -> tuple[_Reading, ...]:
+def _clauses(text: str) -> tuple[_SignText, ...]:
     found = tuple(_reading(part) for part in map(str.strip, _CLAUSE.split(text)) if part)
     return found or (_reading(text),)
 
@@ -184,9 +184,9 @@ def signs_of(old_text: str, new_text: str, question: str) -> dict[str, float]:
     """Return the signs of a pair by name, each from 0 to 1."""
     basis, new = _basis(old_text, question), _reading(new_text)
     asked, old = basis.asked, basis.old
-    whole = _Part(basis, new)
+    whole = _LaterPart(basis, new)
     part = max(
-        (_Part(basis, clause) for clause in _clauses(new.text)),
+        (_LaterPart(basis, clause) for clause in _clauses(new.text)),
         key=lambda it: it.kept + it.value + _cosine(old, it.new),
     )
     signs = {
@@ -221,28 +221,28 @@ def signs_of(old_text: str, new_text: str, question: str) -> dict[str, float]:
     }
 
 
-class _Basis(NamedTuple):
+class _OlderAnswer(NamedTuple):
     """An older statement beside a question: what later statements are compared with.
 
     `keys` are the words of the question that the statement has, `value` is what it says beyond the
     question, `known` are the stems of both.
     """
 
-    asked: _Reading
-    old: _Reading
+    asked: _SignText
+    old: _SignText
     known: frozenset[str]
     key_stems: frozenset[str]
-    keys: tuple[_Word, ...]
-    value: tuple[_Word, ...]
+    keys: tuple[_SignWord, ...]
+    value: tuple[_SignWord, ...]
     asks_person: bool
 
 
 @lru_cache(READINGS_KEPT)
-def _basis(old_text: str, question: str) -> _Basis:
+def _basis(old_text: str, question: str) -> _OlderAnswer:
     asked, old = _reading(question), _reading(old_text)
     stems = asked.stems & old.stems
     value = tuple(word for word in old.content if asked.stems.isdisjoint(word.stems))
-    return _Basis(
+    return _OlderAnswer(
         asked=asked,
         old=old,
         known=asked.stems | old.stems,
@@ -253,14 +253,14 @@ def _basis(old_text: str, question: str) -> _Basis:
     )
 
 
-class _Part:
+class _LaterPart:
     """A later statement, or a clause of it, beside the basis.
 
     `foreign` are its words that are not known, `lost` the words of the older value that it lacks.
     `kept` is the share of the keys it has, `value` how well it meets the kind of the older value.
     """
 
-    def __init__(self, basis: _Basis, new: _Reading) -> None:
+    def __init__(self, basis: _OlderAnswer, new: _SignText) -> None:
         self._basis, self.new = basis, new
         self.foreign = [word for word in new.content if basis.known.isdisjoint(word.stems)]
         self.lost = [word for word in basis.value if new.stems.isdisjoint(word.stems)]
@@ -298,19 +298,19 @@ class _Part:
         return bool(self.persons) and not self._basis.asks_person
 
 
-def _shared(words: Sequence[_Word], others: Iterable[_Word]) -> float:
+def _shared(words: Sequence[_SignWord], others: Iterable[_SignWord]) -> float:
     """Return the share of words of which others have a stem."""
     stems = {stem for word in others for stem in word.stems}
     return sum(not stems.isdisjoint(word.stems) for word in words) / max(1, len(words))
 
 
-def _cosine(one: _Reading, other: _Reading) -> float:
+def _cosine(one: _SignText, other: _SignText) -> float:
     """Return how alike two texts are by the stems they share."""
     shared = len(one.stems & other.stems)
     return shared / sqrt(len(one.stems) * len(other.stems)) if shared else 0.0
 
 
-def _value_signs(basis: _Basis, whole: _Part, part: _Part) -> dict[str, float]:
+def _value_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
     """Return whether the later statement has what may stand for the older value."""
     others = [word for word in part.foreign if word.kind == "word"]
     return {
@@ -326,7 +326,7 @@ def _value_signs(basis: _Basis, whole: _Part, part: _Part) -> dict[str, float]:
     }
 
 
-def _news_signs(basis: _Basis, whole: _Part) -> dict[str, float]:
+def _news_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     """Return how the later statement is told: as news, as a doubt, as the past."""
     old, new = basis.old, whole.new
     said, before = new.said, old.said
@@ -346,7 +346,7 @@ def _news_signs(basis: _Basis, whole: _Part) -> dict[str, float]:
     }
 
 
-def _person_signs(basis: _Basis, whole: _Part, part: _Part) -> dict[str, float]:
+def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
     """Return whether the later statement is said of somebody else."""
     old, new = basis.old, whole.new
     is_first = any(place < OPENING_WORDS for place in whole.persons)
@@ -363,7 +363,7 @@ def _person_signs(basis: _Basis, whole: _Part, part: _Part) -> dict[str, float]:
     }
 
 
-def _frame_signs(basis: _Basis, whole: _Part) -> dict[str, float]:
+def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     """Return what stands in the place of what, where both statements run alike."""
     old, new, foreign = basis.old, whole.new, set(whole.foreign)
     left, right = [it.form for it in old.words], [it.form for it in new.words]
@@ -390,7 +390,9 @@ def _frame_signs(basis: _Basis, whole: _Part) -> dict[str, float]:
     }
 
 
-def _opens_with_other(words: Sequence[_Word], openers: frozenset[str], foreign: set[_Word]) -> bool:
+def _opens_with_other(
+    words: Sequence[_SignWord], openers: frozenset[str], foreign: set[_SignWord]
+) -> bool:
     """Return whether an opener and then a foreign word are among the first words."""
     first = words[:OPENING_WORDS]
     return any(
@@ -399,7 +401,7 @@ def _opens_with_other(words: Sequence[_Word], openers: frozenset[str], foreign: 
     )
 
 
-def _is_beside(words: Sequence[_Word], place: int, stems: frozenset[str]) -> bool:
+def _is_beside(words: Sequence[_SignWord], place: int, stems: frozenset[str]) -> bool:
     """Return whether a word with one of the stems stands beside a place."""
     around = (*words[max(0, place - 1) : place], *words[place + 1 : place + 2])
     return any(stems.intersection(word.stems) for word in around)
