@@ -3,15 +3,16 @@
 Every question is asked in its own conversation, and some are asked in a conversation of somebody
 else, where nothing answers them (*foreign*). What the engine noted of each answer (its signals) is
 kept in the cache. A recall is right if gold is among its first ten hits, a hit if it is gold. Two
-logistic models are fitted, of recalls and of hits; every file counts the same, and foreign
-questions count as a quarter of a file's answerable ones.
+logistic models are fitted, of recalls and of hits; every file counts the same, and near misses and
+foreign questions count as a quarter of a file's answerable ones each.
 
 What is printed for a file is by models that were fitted to the other files: the AUROC of answerable
 questions against those whose answer was never said (*near*), and against foreign ones, with 95 %
 intervals by a bootstrap; and how the confidence compares with how often it was right, by tenths.
 A signal that only one file has cannot be fitted to the others. So each file has a second line, by
-models that were fitted to the other files and to the other conversations of this file. `--write`
-fits to everything and writes `src/worlddb/recall/confidence.json`.
+models that were fitted to the other files and to the other conversations of this file. Files of
+`--held` have no part in any fit and are only judged. `--write` fits to everything else and writes
+`src/worlddb/recall/confidence.json`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,14 +40,14 @@ from worlddb.recall.confidence import PATH, HitSignals, LogisticModel, signals_o
 SEED = 3
 HITS = 10
 FOREIGN_MAX = 8  # foreign questions in each conversation
-FOREIGN_SHARE = 0.25  # what foreign questions count for, as a share of the answerable ones
+SHARES = {"near": 0.25, "foreign": 0.25}  # what these count for, as a share of the answerable ones
 RIDGE = 3.0  # pull of the weights towards 0; between 1 and 10 the figures stay the same
 STEPS = 50  # of Newton's method, which needs about eight
 
 DRAWS = 400  # of a bootstrap; more move no second digit
 FOLDS = 5  # parts of the conversations of a file
 
-FITTED = frozenset({"match", "known", "lead", "words", "place", "nearness", "spread", "recall"})
+FITTED = frozenset({"met", "topic", "lead", "words", "place", "nearness", "recall"})
 """The signals that have a weight. Others were tried and make no difference on a file left out."""
 
 Row = dict[str, Any]
@@ -146,9 +148,8 @@ def _fit(
 
 def weights_of(rows: Sequence[Row]) -> list[float]:
     """Return what each question of a file counts; together 1."""
-    answerable = sum(row["label"] != "foreign" for row in rows)
-    foreign = len(rows) - answerable
-    each = {"foreign": FOREIGN_SHARE * answerable / max(1, foreign)}
+    every = Counter(row["label"] for row in rows)
+    each = {label: share * every["yes"] / max(1, every[label]) for label, share in SHARES.items()}
     found = [each.get(row["label"], 1.0) for row in rows]
     return [one / sum(found) for one in found]
 
@@ -223,17 +224,11 @@ def main() -> None:
     parser.add_argument("--cases-max", type=int, default=0)
     parser.add_argument("--questions-max", type=int, default=0, help="of each conversation")
     parser.add_argument("--embedder", default="wordllama")
+    parser.add_argument("--held", action="append", default=[], metavar="FORMAT:FILE")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
-    sets: dict[str, list[Row]] = {}
-    for item in options.files:
-        format_, _, path = item.partition(":")
-        kept = options.cache / f"{format_}-{Path(path).name}-{options.embedder}.json"
-        if not kept.exists():
-            limits = (options.cases_max, options.questions_max)
-            kept.write_text(json.dumps(gather(format_, path, *limits, options.embedder)))
-        sets[item] = json.loads(kept.read_text())
+    sets = {item: gathered(item, options) for item in options.files}
     figures = {}
     for item, rows in sets.items():
         others = {name: kept for name, kept in sets.items() if name != item} or sets
@@ -241,13 +236,32 @@ def main() -> None:
         found = judged(rows, [chance(whole, row) for row in rows])
         own = judged(rows, by_conversation(sets, item))
         figures[item.partition(":")[0]] = {"file left out": found, "conversations left out": own}
-        for left, made in (("file", found), ("conversations", own)):
-            told = {name: it for name, it in made.items() if name != "tenths"}
-            print(item, left, "left out", json.dumps(told))
-        for tenth in found["tenths"]:
-            print("  said {:.2f}, right {:.2f} of {}".format(*tenth))
+        show(item, "file left out", found)
+        show(item, "conversations left out", own)
+    whole = fitted(sets)[0]
+    for item in options.held:
+        rows = gathered(item, options)
+        show(item, "held", judged(rows, [chance(whole, row) for row in rows]))
     if options.write:
         write(sets, figures, options)
+
+
+def gathered(item: str, options: argparse.Namespace) -> list[Row]:
+    """Return what the engine notes of the questions of a file, from the cache if it is there."""
+    format_, _, path = item.partition(":")
+    kept = options.cache / f"{format_}-{Path(path).name}-{options.embedder}.json"
+    if not kept.exists():
+        limits = (options.cases_max, options.questions_max)
+        kept.write_text(json.dumps(gather(format_, path, *limits, options.embedder)))
+    rows: list[Row] = json.loads(kept.read_text())
+    return rows
+
+
+def show(item: str, left: str, made: Mapping[str, Any]) -> None:
+    """Print how well the questions of a file were told apart, and how sure was how right."""
+    print(item, left, json.dumps({name: it for name, it in made.items() if name != "tenths"}))
+    for tenth in made["tenths"]:
+        print("  said {:.2f}, right {:.2f} of {}".format(*tenth))
 
 
 def write(sets: Mapping[str, Sequence[Row]], figures: Any, options: argparse.Namespace) -> None:

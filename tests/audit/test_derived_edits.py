@@ -16,8 +16,8 @@ import pytest
 
 from index.test_tokens import ReadingEmbedder
 from worlddb import Memory
+from worlddb.store.sqlite.database_file import SUMMED
 from worlddb.store.sqlite.schema import create
-from worlddb.store.sqlite.table_sums import SUMMED
 
 from .test_store_check import KEYS as JOURNALED
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from property.naive import at
@@ -26,8 +27,8 @@ from recall.search_stage import (
 from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
 from worlddb.embed.embedder import HashEmbedder, Vectors
 from worlddb.index import search
-from worlddb.index.held_world import HeldWorld
-from worlddb.store.rows import BodyRow
+from worlddb.index.held_world import Bm25, HeldWorld
+from worlddb.index.vectors import SaidWords
 
 # -- time passes -----------------------------------------------------------------------------------
 
@@ -233,15 +234,15 @@ def test_a_world_that_was_read_half_is_read_again(monkeypatch: pytest.MonkeyPatc
     known = facts(db, ["apple", "apple"], parent=scope)
     assert set(found(db.recall("apple", scope=scope))) == set(known)
     new = facts(db, ["apple"] * 5, parent=scope)
-    append, left = HeldWorld._append, [3]
+    add, left = Bm25.add, [3]
 
-    def fails_once(self: HeldWorld, place: int, body: BodyRow) -> None:
+    def fails_once(self: Bm25, words: Sequence[str]) -> None:
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt
-        append(self, place, body)
+        add(self, words)
 
-    monkeypatch.setattr(HeldWorld, "_append", fails_once)
+    monkeypatch.setattr(Bm25, "add", fails_once)
     with pytest.raises(KeyboardInterrupt):
         db.recall("apple", scope=scope)
     assert sorted(found(db.recall("apple", scope=scope))) == sorted([*known, *new])
@@ -254,3 +255,26 @@ def test_an_empty_world_is_held_too() -> None:
     (first,) = kept_worlds(db).values()
     assert len(db.recall("apple", scope=scope)) == 0
     assert list(kept_worlds(db).values()) == [first]
+
+
+def test_years_are_read_by_the_first_question_that_names_one_and_follow_new_texts() -> None:
+    db = open_store()
+    scope = fact(db, "", type="Scope", name="scope")
+    old, other = facts(db, ["The mill was built in 1850.", "The mill is red."], parent=scope)
+    assert found(db.recall("Is the mill red?", scope=scope))[0] == other
+    assert found(db.recall("What of the mill in 1850?", scope=scope))[0] == old
+    new = fact(db, "The mill burned down in 1900.", parent=scope)
+    assert found(db.recall("What of the mill in 1900?", scope=scope))[0] == new
+    (held,) = kept_worlds(db).values()
+    with db.engine.store.read() as reader:
+        years = held.chosen_years(reader, np.arange(len(held)))
+        assert years[:, 1:].tolist() == [[1850, 1850], [1900, 1900]]
+        # The words of a text are read when it is compared, and compare alike in any order.
+        one, two = SaidWords(), SaidWords()
+        for at, text in enumerate(("a red mill", "green water")):
+            one.add(at, text)
+        for at, text in ((1, "green water"), (0, "a red mill")):
+            two.add(at, text)
+        embed = HashEmbedder(dim=32).embed_documents
+        asked = {"mill": 1.0, "green": 0.5}
+        assert one.met([0, 1], asked, embed).tolist() == two.met([0, 1], asked, embed).tolist()

@@ -177,15 +177,16 @@ def test_texts_meet_words_by_the_word_most_like_each_of_them() -> None:
         return np.array([DIRECTIONS.get(word, (0.0, 0.0)) for word in words], dtype=np.float32)
 
     said = SaidWords()
-    for text in ("A beagle!", "", "Bread, and the rent.", "a BEAGLE and a beagle", "the 1984 of"):
-        said.add(text)
+    texts = ("A beagle!", "", "Bread, and the rent.", "a BEAGLE and a beagle", "the 1984 of")
+    for at, text in enumerate(texts):
+        said.add(at, text)
     asked = {"dog": 3.0, "rent": 1.0}
     met = said.met(range(5), asked, embed)
     assert met == pytest.approx([(3 * 0.8 + 0.6) / 4, 0.0, 1 / 4, (3 * 0.8 + 0.6) / 4, 0.0])
     assert met[0] == met[3]
     assert met[2] == said.met([2], asked, embed)[0]
     assert Counter(made)["beagle"] == 1, "the vector of a word is made once"
-    said.add("Dog")
+    said.add(5, "Dog")
     assert said.met([5, 0], asked, embed) == pytest.approx([3 / 4, met[0]])
     assert said.met([0], {}, embed).tolist() == [0.0]
     assert not len(said.met([], asked, embed))

@@ -92,8 +92,8 @@ def test_the_signals_are_told_and_do_not_need_vectors() -> None:
         with db.transaction() as tx:
             tx.create_node(type="Memory", content="Rosa teaches chemistry.")
         found = db.recall("What does Rosa teach?", settings=RecallSettings(weighing=None))
-        assert set(found.signals) == {"match", "known", "stated"}
-        assert found.signals["match"] == found.signals["known"] == 1.0
+        assert set(found.signals) == {"met", "stated"}
+        assert found.signals["met"] == 1.0
         assert found.confidence > 0.5
         assert db.recall("Rosa", explain=False).signals == {}
 
@@ -113,15 +113,17 @@ def test_the_scale_of_the_embedder_makes_no_difference() -> None:
 
 def test_one_rare_word_that_nothing_meets_makes_a_near_miss() -> None:
     """Four of five words are there; the mean of all is high, what is asked about is missing."""
-    rarity = {"tax": 1.0, "form": 1.0, "notari": 1.0, "sent": 1.0, "stamp": 4.0}
+    rarity = {"tax": 1.0, "form": 1.0, "notari": 1.0, "sent": 1.0, "stamp": 4.0, "": 5.0}
     asked = asked_words(
         "tax form notary sent stamp", [], lambda said: {**dict.fromkeys(said, 1.0)} | rarity
     )
     texts = ["The tax form was sent by the notary."]
-    missing = asked.met({0, 1, 2, 3}, texts, None)
-    assert missing < 0.25 < asked.covered({0, 1, 2, 3})
+    missing = asked.met({0, 1, 2, 3}, texts, lambda words, _: [1.0 for _ in words])
+    assert missing == pytest.approx(0.2)  # It is four fifths as rare as a word can be.
+    assert asked.met({0, 1, 2, 3}, texts, None) == pytest.approx(0.6)  # Who knows?
     assert asked.met({0, 1, 2, 3, 4}, texts, None) == 1.0
-    alike = asked.met({0, 1, 2, 3}, texts, lambda words, _: [0.8 for _ in words])
+    assert asked.met({0, 1, 2, 4}, texts, lambda words, _: [1.0 for _ in words]) == 0.8
+    alike = asked.met({0, 1, 2, 3}, texts, lambda words, _: [0.2 for _ in words])
     assert missing < alike < 1.0
     asked_for: list[Sequence[str]] = []
 
@@ -133,13 +135,47 @@ def test_one_rare_word_that_nothing_meets_makes_a_near_miss() -> None:
     assert asked_for == [["notary", "sent", "stamp"]]
 
 
-def test_the_default_embedder_tells_how_like_words_are() -> None:
-    near, far, none = WordLlamaEmbedder().likeness(
-        ["Car", "mortgage", "piano"], ["This vehicle carries a piano.", ""]
-    )
-    assert none == pytest.approx(1.0)
-    assert far < near < none
-    assert WordLlamaEmbedder().likeness(["word"], ["", "?!"]) == [0.0]
+def test_a_date_that_texts_do_not_say_counts_half() -> None:
+    asked = asked_words("Which boat sank in May 1931?", [], lambda said: dict.fromkeys(said, 2.0))
+    assert list(asked.said) == ["boat", "sank", "May", "1931?"]
+
+    def met(numbers: set[int]) -> float:
+        return asked.met(numbers, ["A boat."], lambda words, _: [1.0 for _ in words])
+
+    assert met({0, 1, 3}) == met({0, 1, 2}) == 0.5
+    assert met({0, 2, 3}) == 0.0
+
+
+def test_the_default_embedder_tells_what_texts_lack_of_a_word() -> None:
+    lacking = WordLlamaEmbedder().lacking
+    near, far, none = lacking(["Car", "mortgage", "piano"], ["This vehicle carries a piano.", ""])
+    assert none == pytest.approx(0.0, abs=1e-6)
+    assert none < near < far
+    assert lacking(["rationale"], ["", "?!"]) == pytest.approx([1.0], abs=0.1)
+    assert lacking([], ["text"]) == []
+    # What says nothing by itself is not missed, although no text has it.
+    for plain, telling in (("during", "atmosphere"), ("some", "criteria"), ("throughout", "rent")):
+        less, more = lacking([plain, telling], ["The tax form was sent."])
+        assert less < 0.3 < more
+
+
+def test_the_attribute_that_was_never_told_makes_recall_less_sure() -> None:
+    """The names and the topic are those of a memory; what is asked for is not in it."""
+    told = [
+        "Marta borrowed a van from the football club to move her piano.",
+        "Iker painted the hall of the club in dark green last spring.",
+        "The club meets in the library on the first Wednesday of each month.",
+    ]
+    with Memory(":memory:") as memory:
+        for text in told:
+            memory.write(text, user_id="ada")
+
+        def sure(question: str) -> float:
+            return memory.recall(question, user_id="ada").confidence
+
+        assert sure("Where does the club meet?") > sure("What is the salary of the club?")
+        assert sure("Who painted the hall of the club?") > sure("Who insured the hall of the club?")
+        assert sure("What did Marta borrow?") > sure("Which surgery did Marta have?")
 
 
 def test_what_somebody_else_said_makes_recall_less_sure_of_the_named_one() -> None:

@@ -45,7 +45,8 @@ class InstallableModel:
     """A model that can be installed.
 
     `model_id` is stored with its vectors. `query_prefix` is put before each question, as in the
-    training of the model. Texts are cut after `tokens_max` tokens.
+    training of the model. Texts are cut after `tokens_max` tokens. `usual_cosine` is that of a
+    question and texts that have nothing to do with it.
     """
 
     name: str
@@ -57,6 +58,7 @@ class InstallableModel:
     files: tuple[ModelFile, ...]
     query_prefix: str = ""
     tokens_max: int = 512
+    usual_cosine: float | None = None
 
     @property
     def size(self) -> int:
@@ -75,6 +77,9 @@ ARCTIC_EMBED_S = InstallableModel(
     name="arctic-embed-s",
     model_id="arctic-embed-s-int8-384",
     dim=384,
+    # With it, the nearest texts of foreign questions (cosine 0.60 in LoCoMo) and of answerable ones
+    # (0.72) are as near as with the default embedder (0.28, 0.52).
+    usual_cosine=0.46,
     licence="Apache-2.0",
     repository="Snowflake/snowflake-arctic-embed-s",
     revision="e596f507467533e48a2e17c007f0e1dacc837b33",

@@ -68,6 +68,7 @@ class OnnxEmbedder:
         self.model_id = model.model_id
         self.dim = model.dim
         self.batch_size = BATCH_SIZE
+        self.usual_cosine = model.usual_cosine
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per question, with the model's prefix for questions."""
@@ -282,8 +283,9 @@ class LateEmbedder:
         self.batch_size = int(getattr(first, "batch_size", BATCH_SIZE))
         if hasattr(first, "embed_weighed"):
             self.embed_weighed = first.embed_weighed
-        if hasattr(first, "likeness"):
-            self.likeness = first.likeness
+        if hasattr(first, "lacking"):
+            self.lacking = first.lacking
+        self.usual_cosine: float | None = getattr(first, "usual_cosine", None)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return one vector per question, by the first model."""

@@ -29,12 +29,7 @@ from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import SaidWords, Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
-from worlddb.language.ranking_features import (
-    Form,
-    form_of,
-    weights_of,
-    year_spans,
-)
+from worlddb.language.ranking_features import DatedTexts, Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
@@ -174,12 +169,9 @@ def form_of_body(body: BodyRow) -> Form:
 
 def years_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
     """Return the years of the nodes' contents, as `HeldWorld.chosen_years` does."""
-    spans = [
-        (position, *span)
-        for position, body in enumerate(bodies)
-        for span in year_spans(body.content)
-    ]
-    return np.array(spans, dtype=np.int64).reshape(-1, 3)
+    dated = DatedTexts()
+    dated.add(body.content for body in bodies)
+    return np.array(dated.spans, dtype=np.int64).reshape(-1, 3)
 
 
 def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
@@ -214,7 +206,7 @@ class HeldWorld:
         self.speakers: dict[str, int] = {}
         self.spoken = array("q")
         self.forms = array("q")
-        self.years = array("q")
+        self._dated = DatedTexts()
         self.text = Bm25()
         self.said = SaidWords()
         self.tongues: dict[str, list[int]] = {}
@@ -341,33 +333,38 @@ class HeldWorld:
         self.types += [body.type for body in bodies]
         self.parents.extend([body.parent or 0 for body in bodies])
         self.starts.extend([body.valid_from for body in bodies])
-        ends = [FOREVER if body.valid_to is None else body.valid_to for body in bodies]
-        self.ends.extend(ends)
+        self.ends.extend([FOREVER if it.valid_to is None else it.valid_to for it in bodies])
         self.answers.extend(map(is_answer, bodies))
         self.doors.extend(map(is_name_only, bodies))
-        for place, body in enumerate(bodies, first):
-            self._append(place, body)
+        self._add_words(first, bodies)
+        self._add_names(first, bodies)
         for row, alias in reader.aliases(rows, moment.known):
             self._name(alias, self.place[row])
 
-    def _append(self, place: int, body: BodyRow) -> None:
-        """Read the words, the form, the years and the names of the next node."""
-        self.spoken.append(self.speakers.setdefault(speaker_of(body), len(self.speakers)))
-        self.forms.extend(form_of_body(body))
-        for span in year_spans(body.content):
-            self.years.extend((place, *span))
-        language = language_of(body.content)
-        self.text.add(words(body.name) + words(body.content, language))
-        self.said.add(body.content)
-        if language is not None:
-            self.tongues.setdefault(language, []).append(place)
-        if body.type not in NOT_NAMED:
-            opening = opening_key(body)
-            names = {body.name, unqualified(body.name), opening} if body.name else {opening}
-            for name in names:
-                self._name(name, place)
-        if first := first_name(body.type, body.name):
-            self.firsts.setdefault(first, []).append(body.row)
+    def _add_words(self, first: int, bodies: Sequence[BodyRow]) -> None:
+        """Read the speakers, the forms, the languages and the words of the next nodes."""
+        # One pass for each: a table that stays in the processor's cache is read twice as fast.
+        for speaker in map(speaker_of, bodies):
+            self.spoken.append(self.speakers.setdefault(speaker, len(self.speakers)))
+        for form in map(form_of_body, bodies):
+            self.forms.extend(form)
+        languages = [language_of(body.content) for body in bodies]
+        said = zip(bodies, languages, strict=True)
+        for tokens in [words(it.name) + words(it.content, language) for it, language in said]:
+            self.text.add(tokens)
+        for place, language in enumerate(languages, first):
+            if language is not None:
+                self.tongues.setdefault(language, []).append(place)
+
+    def _add_names(self, first: int, bodies: Sequence[BodyRow]) -> None:
+        """Read the names of the next nodes."""
+        for place, body in enumerate(bodies, first):
+            if body.type not in NOT_NAMED:
+                bare = body.name and unqualified(body.name)
+                for name in {body.name, bare, opening_key(body)}:
+                    self._name(name, place)
+            if given := first_name(body.type, body.name):
+                self.firsts.setdefault(given, []).append(body.row)
 
     def _name(self, name: str, place: int) -> None:
         """File a name, so that a question with this name finds the node."""
@@ -494,9 +491,20 @@ class HeldWorld:
         """Return the forms at some places, one row each."""
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
 
-    def chosen_years(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+    def said_at(self, reader: Reader, places: Sequence[int]) -> SaidWords:
+        """Return the different words of texts; those of some places are read if they were not."""
+        rows = [self.rows[at] for at in places if at not in self.said]
+        for body in reader.bodies(sorted(rows), self.known):
+            self.said.add(self.place[body.row], body.content)
+        return self.said
+
+    def chosen_years(self, reader: Reader, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return the years of some places: one row for each span, with its place's position."""
-        spans = np.frombuffer(self.years, dtype=np.int64).reshape(-1, 3)
+        dated = self._dated
+        # Few questions name a year; the first that does reads those of all texts.
+        rows = self.rows[dated.read :].tolist()
+        dated.add(body.content for body in reader.bodies(rows, self.known))
+        spans = np.frombuffer(dated.spans, dtype=np.int64).reshape(-1, 3)
         position = np.full(len(self), -1, dtype=np.int64)
         position[places] = np.arange(len(places))
         held = np.column_stack((position[spans[:, 0]], spans[:, 1:]))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import threading
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -123,10 +122,14 @@ class Vectors:
         vector: Vector = embed([word for word, _ in parts], [weight for _, weight in parts])
         return vector if vector.any() else plain
 
-    def likeness(self, text: str) -> Callable[[Sequence[str], Sequence[str]], list[float]] | None:
-        """Return the embedder's likeness of words; None if it knows none, or not the script."""
-        found: Any = getattr(self._embedder, "likeness", None)
-        return found if found is not None and self.reads(text) else None
+    def senses(self, text: str) -> tuple[Any, float | None]:
+        """Return what some embedders know beside vectors; None for each that this one does not.
+
+        The first tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), if the
+        embedder reads the script of a text. The second is the cosine of unrelated texts.
+        """
+        lacking: Any = getattr(self._embedder, "lacking", None)
+        return lacking if self.reads(text) else None, getattr(self._embedder, "usual_cosine", None)
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
         """Return what embeds single words; None if nothing does, or not in the script of a text."""
@@ -475,31 +478,35 @@ class Vectors:
 
 SAID_WORD = re.compile(r"[^\W\d_]{2,}")
 SAID_CHARS = 20_000  # of a text; a longer one is a document that meets every word somewhere
-NOTHING_SAID = np.zeros(1, dtype=np.uint32)  # the number of no word, which every text has
 COMMON = words_of("language", "common_words.txt", "stop")
 
 
 class SaidWords:
-    """The different words of numbered texts, and the vectors of those that were compared."""
+    """The different words of numbered texts, and the vectors of those that were compared.
+
+    A text is added when it is to be compared: of a world, most texts never are.
+    """
 
     def __init__(self) -> None:
         self._words = [""]
         self._numbers: dict[str, int] = {}
-        self._said = array("I")
-        self._ends = array("Q", [0])
+        self._said: dict[int, NDArray[np.uint32]] = {}
         self._matrix = np.zeros((0, 0), dtype=np.float32)
         self._is_known = np.zeros(0, dtype=np.bool_)
 
-    def add(self, text: str) -> None:
-        """Add the next text."""
-        numbers, said = self._numbers, self._words
+    def __contains__(self, at: int) -> bool:
+        return at in self._said
+
+    def add(self, at: int, text: str) -> None:
+        """Add a text by its number."""
+        numbers, said, found = self._numbers, self._words, [0]  # The number of no word.
         for word in set(SAID_WORD.findall(text[:SAID_CHARS].lower())) - COMMON:
             number = numbers.get(word)
             if number is None:
-                number = numbers[word] = len(said)
                 said.append(word)
-            self._said.append(number)
-        self._ends.append(len(self._said))
+                number = numbers[word] = len(said) - 1
+            found.append(number)
+        self._said[at] = np.array(found, dtype=np.uint32)
 
     def met(
         self,
@@ -511,15 +518,15 @@ class SaidWords:
         total = sum(asked.values())
         if not total or not len(places):
             return np.zeros(len(places))
-        said = np.frombuffer(self._said, dtype=np.uint32)
-        ends = self._ends
-        texts = [said[ends[at] : ends[at + 1]] for at in places]
-        flat = np.concatenate([part for text in texts for part in (NOTHING_SAID, text)])
-        starts = np.cumsum([0, *(1 + len(text) for text in texts[:-1])])
+        texts = [self._said[at] for at in places]
+        flat = np.concatenate(texts)
+        starts = np.cumsum([0, *map(len, texts[:-1])])
         is_said = np.zeros(len(self._words), dtype=np.bool_)
         is_said[flat] = True
-        numbers = np.flatnonzero(is_said)
-        column = np.cumsum(is_said) - 1
+        # By the word, not by the number: sums must not depend on what was asked before.
+        numbers = np.array(sorted(np.flatnonzero(is_said).tolist(), key=self._words.__getitem__))
+        column = np.zeros(len(self._words), dtype=np.intp)
+        column[numbers] = np.arange(len(numbers))
         near = embed([*asked]) @ self._vectors(numbers, embed).T
         near[:, 0] = 0.0
         met = np.zeros(len(places))
@@ -546,8 +553,8 @@ class SaidWords:
 def said_words(texts: Iterable[str]) -> SaidWords:
     """Return the words of some texts."""
     said = SaidWords()
-    for text in texts:
-        said.add(text)
+    for at, text in enumerate(texts):
+        said.add(at, text)
     return said
 
 

@@ -427,6 +427,8 @@ _SENTENCE_GAP = re.compile(r"[.!?:;\n\"“”(]")
 
 def said_words(text: str) -> list[str]:
     """Return the words of a name or a question, without surrounding punctuation and "'s"."""
+    if text.isascii() and text.replace(" ", "").isalnum():
+        return text.split()  # As most names are: nothing surrounds a word.
     return [_POSSESSIVE.sub("", match.group()) for match in _SAID_WORD.finditer(text)]
 
 

@@ -25,6 +25,7 @@ filtered by it.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import cache, partial
@@ -320,6 +321,22 @@ def year_spans(text: str) -> list[tuple[int, int]]:
             last = NO_END if end.isalpha() else century + int(end)
         spans.append((first, last) if last >= first else (first, first))
     return spans
+
+
+class DatedTexts:
+    """The years that numbered texts name; they are read in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.spans = array("q")
+        """For each span the number of its text, the first year and the last."""
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Read the next texts."""
+        for text in texts:
+            for span in year_spans(text):
+                self.spans.extend((self.read, *span))
+            self.read += 1
 
 
 def asked_years(question: str) -> tuple[int, int] | None:

@@ -235,9 +235,13 @@ def is_rival(old: Statement, new: Statement) -> bool:
     one, other = old.words, new.words
     if one == other or not new.is_so:
         return False
-    prefix = _common(one, other)
-    suffix = _common(one[prefix:][::-1], other[prefix:][::-1])
-    if max(len(one), len(other)) - prefix - suffix > VALUE_WORDS_MAX:
+    least, most = sorted((len(one), len(other)))
+    prefix = suffix = 0
+    while prefix < least and one[prefix] == other[prefix]:
+        prefix += 1
+    while suffix < least - prefix and one[-1 - suffix] == other[-1 - suffix]:
+        suffix += 1
+    if most - prefix - suffix > VALUE_WORDS_MAX:
         return False
     # Of two names, the whole names are the values: Charles Dickens, Charles Darwin.
     both = old.named & new.named
@@ -278,16 +282,6 @@ def is_rival(old: Statement, new: Statement) -> bool:
 def _is_role(words: Sequence[str]) -> bool:
     """Return whether words say who has a role that only one has: "is the head chef"."""
     return words[0] in COPULAS and words[1] in DEFINITE and any(map(_is_topical, words))
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many words two sequences begin with in common."""
-    size = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        size += 1
-    return size
 
 
 def _is_number(word: str) -> bool:

@@ -214,11 +214,10 @@ def language_of(text: str) -> str | None:
     counts = {"en": 0.0}
     said[0] = said[0].lower()
     # A capital inside a sentence begins a name ("Los Angeles"), which is unknown.
-    found = [codes for codes in map(_CODES.__getitem__, said) if codes]
     is_ascii = text.isascii()
-    if is_ascii and all("en" in codes for codes in found):
+    if is_ascii and not any(map(_FOREIGN.__getitem__, said)):
         return None  # No language has more of the words than English.
-    for codes in found:
+    for codes in map(_CODES.__getitem__, said):
         for code in codes:
             counts[code] = counts.get(code, 0) + (1 if len(codes) == 1 else SHARED_WEIGHT)
     if not is_ascii:
@@ -268,7 +267,21 @@ class _Codes(dict[str, tuple[str, ...]]):
         return found
 
 
+class _Foreign(dict[str, bool]):
+    """Word as it is written → whether it is a function word, and none of English. Bounded."""
+
+    def __missing__(self, word: str) -> bool:
+        codes = _CODES[word]
+        found = bool(codes) and "en" not in codes
+        if len(word) <= CHUNK_KEPT_MAX:
+            if len(self) >= CACHE_MAX:
+                self.clear()
+            self[word] = found
+        return found
+
+
 _CODES = _Codes()
+_FOREIGN = _Foreign()
 
 
 def asked(text: str, languages: Iterable[str] = ()) -> list[str]:

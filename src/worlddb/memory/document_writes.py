@@ -20,8 +20,7 @@ from worlddb.ingest.stated_names import StatedNames
 from worlddb.ingest.write_request import Target, WriteRequest
 from worlddb.memory.memory_marks import Marks
 from worlddb.memory.results import Written
-from worlddb.memory.write_destinations import ScopeDestination
-from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter
+from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter, ScopeDestination
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, from_micros, to_micros
 from worlddb.model.origin import Origin, lowered

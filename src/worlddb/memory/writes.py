@@ -9,16 +9,17 @@ from functools import partial
 from typing import Any, Literal
 
 from worlddb.engine import Engine
-from worlddb.errors import InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
+    begun_alone,
     changes_of_turns,
     chat_draft,
+    growth_of,
     without_session,
 )
 from worlddb.ingest.extraction_queue import Waiting
-from worlddb.ingest.extractors import messages_of, same_text
+from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.ingestion import (
     DatedDraft,
     Ingestion,
@@ -37,25 +38,21 @@ from worlddb.ingest.write_request import (
     WriteRequest,
     check_key,
     digest_of_messages,
+    find_key,
 )
 from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
     find_memory,
+    generations,
     scopes_of,
-)
-from worlddb.memory.write_destinations import (
-    AROUND,
-    AmendDestination,
-    ScopeDestination,
-    refuse_ended,
 )
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
 from worlddb.model.origin import Origin, at_most, check_origin, lowered
-from worlddb.model.records import DOCUMENT, Commit, Groups, Node, ScopeName
+from worlddb.model.records import Commit, Groups, Node, ScopeName
 from worlddb.store.interface import Reader
 
 MAYBE_SECRET = re.compile(
@@ -67,6 +64,95 @@ SECRET_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "
 LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){12}")
 LONG_WORD = 20  # characters without a space, as above
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
+
+
+def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
+    """Return a scope's present world: its id, its generation, and its row if it is made."""
+    rows = generations(reader, scope)
+    if not rows or reader.closed_by(rows[-1:]):
+        return scope.id(len(rows)), len(rows), None
+    generation = len(rows) - 1
+    return scope.id(generation), generation, rows[-1]
+
+
+def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
+    """Return the worlds of those bounds that the home is not one of."""
+    groups = [[world_of(reader, name)[0] for name in group] for group in bounds]
+    return [group for group in groups if home not in group]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeDestination:
+    """Scopes by name: they are made if they are new, and looked for again if one was purged."""
+
+    scopes: tuple[ScopeName, ...]
+    bounds: Groups
+    key: str | None
+    digest: str
+    chat: tuple[Message, ...] = ()
+    growth: Growth | None = None
+    caller: CallerScopes | None = None
+    strangers: tuple[ScopeName, ...] = ()
+
+    def granted(self, reader: Reader) -> list[ScopeName]:
+        """Return the scopes that only a grant opens, if it still stands on this snapshot."""
+        if self.caller is None or not self.strangers:
+            return []
+        from worlddb.memory.scope_grants import admitted
+
+        now = max(self.caller.clock(), reader.head().time)
+        return admitted(reader, self.caller, self.strangers, now)
+
+    def grown(self, reader: Reader, now: int) -> Growth | None:
+        """Return which session of the scopes a chat continues, and what is new in it."""
+        worlds = self._worlds(reader) if self.chat else []
+        return growth_of(reader, worlds, now, self.chat) if worlds else None
+
+    def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
+        """Return the memory that the first message of a new chat was written as, alone."""
+        worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
+        return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
+
+    def _worlds(self, reader: Reader) -> list[int]:
+        """Return the worlds of the scopes; none if one of them is new."""
+        rows = [world_of(reader, name)[2] for name in self.scopes]
+        return [] if None in rows else [row for row in rows if row is not None]
+
+    def goes_on(self, messages: Sequence[Message]) -> bool:
+        """Return whether one message is the begin or the next turn of a chat that has a name."""
+        has_run = any(name.kind == "run" for name in self.scopes)
+        is_named = has_run or messages[0].id is not None
+        return bool(self.chat) and (self.growth is not None or is_named)
+
+    def locate(self, reader: Reader) -> Target:
+        """Return where the scopes are on this snapshot."""
+        worlds = {name: world_of(reader, name) for name in self.scopes}
+        home, _, row = worlds[self.scopes[0]]
+        within = further_bounds(reader, self.bounds, home)
+        key = written = None
+        if self.key is not None:
+            bounds = [world for group in within for world in group]
+            key, written = find_key(reader, self.key, home, row, self.digest, bounds)
+        others = tuple(world for world, _, _ in worlds.values() if world != home)
+        # By a grant only the memory is seen there, not the names in it; and it is a memory of its
+        # own, so that no text which is trusted more elsewhere takes its place.
+        guests = [worlds[name][0] for name in self.granted(reader)]
+        anchors = {} if self.growth is None else {CHAT_KEY: self.growth.session}
+        if self.chat and self.grown(reader, reader.head().time) != self.growth:
+            raise ChatMovedError("another writer continued this chat; write it again")
+        return Target(
+            commit=reader.head().seq,
+            home=home,
+            home_row=row,
+            scopes={name: number for name, (_, number, row) in worlds.items() if row is None},
+            memberships=others,
+            name_worlds=tuple(world for world in others if world not in guests),
+            within=[*within, *([world] for world in guests)],
+            anchors=anchors,
+            key=key,
+            written=written,
+            is_shared=self.scopes[0].kind in ("agent", "app"),
+        )
 
 
 def may_be_secret(text: str) -> bool:
@@ -364,70 +450,26 @@ class MemoryWriter:
         origin: Origin | None = None,
     ) -> Written:
         """Replace a memory by another text; see `Memory.amend`."""
-        origin = lowered(origin, self.origin)
-        if not isinstance(text, str):
-            raise InvalidInputError(f"text: give text, not {type(text).__name__}")
-        messages_of(text)  # An empty text is refused, as by `write`.
-        (message,), secrets = self.without_secrets([Message(text=text)], scope)
-        text = message.text
-        (source, marks), more = self.without_secret_values((source, marks), scope)
-        secrets = tuple(dict.fromkeys((*secrets, *more)))
-        given = marks_of(now=self.engine.clock(), **marks)
-        encode_metadata(given.metadata, self.engine.limits)
-        reach = self.scopes.reach(scope)
-        with self.scopes.viewing(reach, ended=True) as view:
-            row, old = find_memory(view, id)
-            destination = AmendDestination(old.id, self.scopes, reach)
-            target = destination.locate(view.reader)
-            names = scopes_of(view.reader, [row], view.moment)[row]
-            last = view.reader.head().time
-        if same_text(text, old.content) and not self._outlasts(given, old):
-            return self._marked(old, names, given)
-        speaker = {"Turn": old.name, "Passage": DOCUMENT}.get(old.type, "user")
-        read = self.engine.ingestion.draft(
-            [Message(text=text, speaker=speaker)],
-            self._beginning(old, at, last),
-            self.extractor if extractor is None else extractor,
-        )
-        draft = read.draft
-        if given.expires is None and old.valid_to is not None:
-            given = replace(given, expires=to_micros(old.valid_to, "valid_to"))
-        draft = given.ending(draft)
-        origins = tuple(dict.fromkeys((*old.origins, *((origin,) if origin else ()))))
-        parent = None if target.anchors[AROUND] == target.home else AROUND
-        first = replace(draft.nodes[0], type=old.type, name=old.name, parent=parent)
-        request = WriteRequest(
-            draft=replace(draft, nodes=(first, *draft.nodes[1:])),
-            memory=first.key,
-            destination=destination,
-            target=target,
-            actor=self.actor,
-            source=source,
-            metadata={**old.metadata, **(given.metadata or {})},
-            waiting=read.waiting,
-            supersede=self.supersede,
-            replaces=old.id,
-            # A correction repeats most of the text, so it is trusted no more than that.
-            origins=dict.fromkeys((one.key for one in draft.nodes), origins) if origins else {},
-            caller=origin,
-        )
-        done = self.commit(self.engine.ingestion.plan(request), names)
-        return replace(done, secrets=secrets) if secrets else done
+        from worlddb.memory.amendments import amended
+
+        options: dict[str, Any] = {
+            "at": at,
+            "source": source,
+            "marks": marks,
+            "extractor": extractor,
+        }
+        return amended(self, id, text, scope=scope, origin=origin, **options)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
+        from worlddb.memory.amendments import refuse_ended
+
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row, old = find_memory(view, id)
             refuse_ended(view, row, old, whole=True)
-        self._marked(old, (), marks)
+        self.marked(old, (), marks)
 
-    def _outlasts(self, given: Marks, old: Node) -> bool:
-        """Return whether a memory shall be true for longer than it is."""
-        if given.expires is None or old.valid_to is None:
-            return False
-        return given.expires > to_micros(old.valid_to, "valid_to")
-
-    def _marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
+    def marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Give a memory that stays as it is its marks; its end may only come earlier."""
         with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
@@ -453,24 +495,6 @@ class MemoryWriter:
         """Return the first of some scopes that is the caller's own; None without bounds."""
         own = {scope for group in self.scopes.bounds for scope in group}
         return next((name for name in names if name in own), None)
-
-    def _beginning(self, old: Node, at: Instant | None, last: int) -> Instant:
-        """Return when an amendment begins: never before the memory that it supersedes.
-
-        Now is always after the `last` commit, also after a clock was set back.
-
-        Raises:
-            InvalidInputError: `at` is earlier.
-        """
-        began = to_micros(old.valid_from, "valid_from")
-        if at is None:
-            return from_micros(max(self.engine.clock(), began, last + 1))
-        if to_micros(at, "at") < began:
-            raise InvalidInputError(
-                f"at: memory {old.id.short} began at {old.valid_from.isoformat()}; give that time "
-                "or a later one"
-            )
-        return at
 
     def known(self, memory: Id) -> Written:
         """Return the result for a memory that the same idempotency key wrote before."""

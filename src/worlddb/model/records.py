@@ -67,7 +67,12 @@ _COMMIT = encode_field(b"worlddb.commit.1")
 _BLIND_COMMIT = encode_field(b"worlddb.commit.2")
 
 
+_AS_THEY_ARE = frozenset((str, int, float, bool, type(None)))
+
+
 def _plain(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, Id):
         return str(value)
     if isinstance(value, datetime):
@@ -87,7 +92,11 @@ class Plain:
     def to_dict(self) -> dict[str, Any]:
         """Return the value as plain JSON data."""
         names: Sequence[str] = type(self).__dataclass_fields__  # type: ignore[attr-defined]
-        return {name: _plain(getattr(self, name)) for name in names}
+        found = {name: getattr(self, name) for name in names}
+        for name, value in found.items():
+            if type(value) not in _AS_THEY_ARE:  # Most fields are: no call is made for them.
+                found[name] = _plain(value)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

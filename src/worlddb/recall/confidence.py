@@ -2,11 +2,11 @@
 
     words of the question, lanes, first hits ──▶ signals, each -1 to 1 ──logistic──▶ confidence
 
-Every signal is free of scales: how well the question's words are met, weighed by how rare they are,
-or a place between what any text would get and what a perfect one would get. So the same numbers
-serve with any embedder and in a world of any size. `confidence.json` beside this file holds the
-numbers of the two logistic models, what they were fitted to and how well they did on data left out.
-`python -m bench.confidence_fit` writes it. Nothing here changes the order of hits.
+Every signal is free of scales: how well a word is met, as rare as it is among the words of the
+world, or a place between what any text would get and what a perfect one would get. So the same
+numbers serve with any embedder and in a world of any size. `confidence.json` beside this file holds
+the numbers of the two logistic models, what they were fitted to and how well they did on data left
+out. `python -m bench.confidence_fit` writes it. Nothing here changes the order of hits.
 
 C1  No hit is surer than its recall: an answer in a hit is an answer among the hits.
 C2  A signal that cannot be had (no vectors, no words) counts as usual.
@@ -26,21 +26,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.vectors import SAID_WORD
-from worlddb.language.ranking_features import FRAME
-from worlddb.language.text_tokens import STOP, node_words, words
+from worlddb.language.ranking_features import FRAME, WEEKDAYS
+from worlddb.language.text_tokens import MONTHS, STOP, node_words, words
 
 Scores = NDArray[np.float64]
 Signals = Mapping[str, float]
-Likeness = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""Tells how near each word is to the nearest word of some texts, 0 to 1."""
+Lacking = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
+"""Tells how much of each word some texts lack: 0 if they say the same, 1 if nothing like it."""
 
 PATH = Path(__file__).with_name("confidence.json")
 HITS_READ = 3  # hits that are read for the words of the question; an answer is seldom in the fourth
 BACKGROUND = 0.5  # share of the candidates, the farthest ones, that are surely about other things
-COMPANY_MIN = 50  # candidates from which on a standard deviation says something
-MATCH_MIN = (
-    0.1  # how well a word is met that nothing in a text is like; 0 would outweigh all others
-)
+TOPIC_NEAR = 0.5  # nearness from which on a text is surely on the topic; of gold it is the median
+LACKING_USUAL = 0.5  # what texts lack of a word that they do not have, if the embedder cannot tell
+DATED_WORTH = 0.5  # what a date or a number counts: texts may say "yesterday" and "a dozen"
+_DATES = frozenset(token for word in (*MONTHS, *WEEKDAYS) for token in words(word))
 STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
 
 
@@ -48,14 +48,14 @@ STATED = 0.9  # confidence at least in a text that states the very thing; not fi
 class AskedWords:
     """The words of a question: the forms that each may have in a text, and how rare it is.
 
-    `said` are the words as they were written, and `is_known` tells those that any text has. `rows`
-    are the nodes that have each word, where a held world knows them.
+    `said` are the words as they were written, and `rarity_max` is the rarity of a word that no text
+    has. `rows` are the nodes that have each word, where a held world knows them.
     """
 
     forms: Sequence[frozenset[str]]
     rarity: Sequence[float]
     said: Sequence[str]
-    is_known: Sequence[bool]
+    rarity_max: float
     rows: Sequence[NDArray[np.int64]] | None = None
 
     def found_in(self, rows: Sequence[int], texts: Sequence[tuple[str, str]]) -> list[set[int]]:
@@ -86,22 +86,28 @@ class AskedWords:
         total = sum(self.rarity)
         return sum(self.rarity[at] for at in numbers) / total if total else 0.0
 
-    def met(self, numbers: set[int], texts: Sequence[str], likeness: Likeness | None) -> float:
-        """Return how well texts that have the words `numbers` meet the question, 0 to 1.
+    def met(self, numbers: set[int], texts: Sequence[str], lacking: Lacking | None) -> float:
+        """Return how well texts meet the word that they meet worst, 0 to 1; they have `numbers`.
 
-        A word that the texts lack is met by the word in them that is most like it. The harmonic
-        mean over all words is low if a single rare word is not met: a near miss has all the others.
+        A near miss has all words of the question but one, and that one says what is asked for. How
+        bad it is that texts lack a word depends on how rare the word is and on how much it says.
         """
-        total = sum(self.rarity)
         missing = [at for at in range(len(self.rarity)) if at not in numbers]
-        worth = dict.fromkeys(missing, 0.0)
-        if likeness is not None and missing:
-            near = likeness([self.said[at] for at in missing], texts)
-            worth = dict(zip(missing, near, strict=True))
-        lost = sum(
-            self.rarity[at] / max(MATCH_MIN, worth.get(at, 1.0)) for at in range(len(self.rarity))
+        if not missing or not self.rarity_max:
+            return 1.0
+        lost: Sequence[float] = [LACKING_USUAL] * len(missing)
+        if lacking is not None:
+            lost = lacking([self.said[at] for at in missing], texts)
+        worst = max(
+            self.rarity[at] * share * (DATED_WORTH if _is_dated(self.forms[at]) else 1.0)
+            for at, share in zip(missing, lost, strict=True)
         )
-        return total / lost if lost else 0.0
+        return 1.0 - min(1.0, worst / self.rarity_max)
+
+
+def _is_dated(forms: frozenset[str]) -> bool:
+    """Return whether a word is a month, a weekday or a number."""
+    return not forms.isdisjoint(_DATES) or any(form[:1].isdigit() for form in forms)
 
 
 def asked_words(
@@ -120,12 +126,13 @@ def asked_words(
     kept = kept or {one[0]: frozenset(one) for one in forms}
     every = list(kept.values())
     rare = rarity([*dict.fromkeys(form for them in every for form in them), ""])
-    written = {token: part for part in question.split() for token in words(part)}
+    parts = [it for part in question.split() for it in (part, *SAID_WORD.findall(part))]
+    written = {token: part for part in parts for token in words(part)}
     return AskedWords(
         forms=every,
         rarity=[min((rare[it] for it in them if rare[it]), default=rare[""]) for them in every],
         said=[written.get(token, token) for token in kept],
-        is_known=[any(rare[it] for it in them) for them in every],
+        rarity_max=rare[""],
         rows=None if having is None else [having(them) for them in every],
     )
 
@@ -134,14 +141,13 @@ def asked_words(
 class HitSignals:
     """What speaks for a recall, and for each of its hits.
 
-    Of a recall: `match` is how well the first hits meet the words of the question together, see
-    `AskedWords.met`; `known` is the share of these words that any text has; `lead` is how far the
-    best text of a speaker whom the question names is ahead of all others (`Weighed.lead`). Of a
-    hit: `words` is the share of the question's words that it has; `place` is 1 for the first hit,
-    1/2 for the second. Of both: `nearness` is how near a hit is by meaning, between what other
-    texts are (0) and the question itself (1); `spread` is the standard deviation of all texts on
-    that scale: a topic that is known divides them. `stated` is 1 if a hit states exactly what is
-    asked for.
+    Of a recall: `met` is how well the first hits meet the word of the question that they meet
+    worst, see `AskedWords.met`; `topic` is how near the nearest of all texts is by meaning, and 1
+    from `TOPIC_NEAR` on; `lead` is how far the best text of a speaker whom the question names is
+    ahead of all others (`Weighed.lead`). Of a hit: `words` is the share of the question's words
+    that it has; `place` is 1 for the first hit, 1/2 for the second; `nearness` is how near it is by
+    meaning, between what other texts are (0) and the question itself (1). Of both: `stated` is 1 if
+    a hit states exactly what is asked for.
     """
 
     whole: Signals
@@ -156,12 +162,14 @@ def signals_of(
     lanes: Mapping[str, Scores],
     stated: NDArray[np.bool_] | None = None,
     lead: float | None = None,
-    likeness: Likeness | None = None,
+    lacking: Lacking | None = None,
+    usual: float | None = None,
 ) -> HitSignals:
     """Return the signals of hits, from their rows, names and contents, and places in lanes.
 
-    `stated` marks the candidates that state exactly what is asked for. `likeness` is that of the
-    embedder, if it knows single words.
+    `stated` marks the candidates that state exactly what is asked for. `lacking` is that of the
+    embedder, if it knows single words, and `usual` the cosine that it gives to unrelated texts.
+    Without it, that is taken from the texts that are farthest from the question.
     """
     said = asked.found_in(rows, texts)
     size = max((len(lane) for lane in lanes.values()), default=0)
@@ -177,27 +185,22 @@ def signals_of(
         }
         for at, place in enumerate(places)
     ]
-    vector, usual, spread = lanes.get("vector"), 0.0, 0.0
+    vector = lanes.get("vector")
+    whole: dict[str, float] = {}
     if vector is not None:
-        away = np.sort(vector)[: max(1, int(len(vector) * BACKGROUND))]
-        usual, spread = float(away.mean()), float(vector.std())
+        if usual is None:
+            usual = float(np.sort(vector)[: max(1, int(len(vector) * BACKGROUND))].mean())
+        near = (vector - usual) / max(1 - usual, 1e-6)
         for hit, place in zip(own, places, strict=True):
-            hit["nearness"] = (float(vector[place]) - usual) / max(1 - usual, 1e-6)
-    first = own[:HITS_READ]
-    if not first:
+            hit["nearness"] = float(near[place])
+        whole["topic"] = 1.0 - (max(0.0, TOPIC_NEAR - float(near.max())) / TOPIC_NEAR) ** 2
+    if not own:
         return HitSignals(whole={}, hits=())
     together: set[int] = set().union(*said[:HITS_READ])
-    whole = {
-        "match": asked.met(together, [text for _, text in texts[:HITS_READ]], likeness),
-        "known": asked.covered({at for at, is_known in enumerate(asked.is_known) if is_known}),
-    }
+    whole["met"] = asked.met(together, [text for _, text in texts[:HITS_READ]], lacking)
+    whole["stated"] = max(hit["stated"] for hit in own[:HITS_READ])
     if lead is not None:
         whole["lead"] = lead
-    for name in ("nearness", "stated"):
-        if name in first[0]:
-            whole[name] = max(hit[name] for hit in first)
-    if vector is not None and len(vector) >= COMPANY_MIN:
-        whole["spread"] = spread / max(1 - usual, 1e-6)
     return HitSignals(whole=whole, hits=own)
 
 

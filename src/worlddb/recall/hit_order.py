@@ -47,7 +47,7 @@ from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 if TYPE_CHECKING:
     from worlddb.recall.activation import Way
-    from worlddb.recall.confidence import Likeness
+    from worlddb.recall.confidence import Lacking
     from worlddb.recall.ranker import Candidates, Scores
 
 HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
@@ -62,7 +62,7 @@ class Ranking:
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
     positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
     the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
-    `lead` is that of `Weighed`, `likeness` that of the embedder.
+    `lead` is that of `Weighed`, `senses` are those of the embedder (`Vectors`).
     """
 
     order: Sequence[int]
@@ -75,7 +75,7 @@ class Ranking:
     ways: Mapping[int, Way] = field(default_factory=dict)
     stated: NDArray[np.bool_] | None = None
     lead: float | None = None
-    likeness: Likeness | None = None
+    senses: tuple[Lacking | None, float | None] = (None, None)
 
 
 def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:

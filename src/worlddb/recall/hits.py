@@ -303,7 +303,7 @@ def _signals(
     """Return what speaks for the hits at some places."""
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
-    noted = ranking.lanes, ranking.stated, ranking.lead, ranking.likeness
+    noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
     return signals_of(asked, rows, texts, places, *noted)
 
 

@@ -283,9 +283,10 @@ class HeldNames:
         held = self._interior
         found = {}
         for key in keys:
-            rows = self.inside(held.rows[at] for at in held.names.get(key, ()))
-            if 0 < len(rows) <= BEARERS_MAX:
-                found[key] = rows
+            if places := held.names.get(key):  # Most stretches of a text are no name.
+                rows = self.inside(held.rows[at] for at in places)
+                if 0 < len(rows) <= BEARERS_MAX:
+                    found[key] = rows
         return found
 
     def first_named(self, first: str) -> Iterable[int]:

@@ -266,7 +266,7 @@ class Recaller:
                 ways={} if found.graph is None else found.graph.ways,
                 stated=found.claims,
                 lead=None if weighed is None else weighed.lead,
-                likeness=None if vector is None else self.search.vectors().likeness(text),
+                senses=(None, None) if vector is None else self.search.vectors().senses(text),
             )
             is_plain = view.types is None and view.where is None
             if vector is not None and self.question.settings.worlds and is_plain:
@@ -289,7 +289,8 @@ class Recaller:
 
         def said(places: Sequence[int]) -> tuple[SaidWords, Sequence[int]]:
             if interior is not None:
-                return interior.said, [interior.place[rows[at]] for at in places]
+                numbers = [interior.place[rows[at]] for at in places]
+                return interior.said_at(self.reader, numbers), numbers
             texts = self._texts(rows, places)
             return said_words(texts.get(at, "") for at in places), range(len(places))
 
@@ -437,7 +438,7 @@ class Recaller:
             cover=cover.shares if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
-            years=interior.chosen_years(positions) if asked_years(text) else None,
+            years=interior.chosen_years(self.reader, positions) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),
             graph=graph,
         )

@@ -1,23 +1,23 @@
 """Database file: how a store's file is opened, and what all its tables share.
 
 `translated` says what SQLite's errors mean here, `FileSession` is one connection in one
-transaction, and `FileTextIndex` the words of every node (FTS5; words come analysed, and are never
-FTS5 syntax).
+transaction, `FileTextIndex` the words of every node (FTS5; words come analysed, and are never FTS5
+syntax), and `TableSums` a sum over the rows of every derived table.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import apsw
+from blake3 import blake3
 
 from worlddb.errors import (
     ConflictError,
@@ -34,12 +34,9 @@ from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unl
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
-    MIGRATIONS,
     RECALLS,
-    create,
     teach_words,
 )
-from worlddb.store.sqlite.table_sums import SUMMED, TableSums
 from worlddb.store.tables.sql_session import (
     WAY_OUT,
     DeferredIndexes,
@@ -55,8 +52,6 @@ PAGE_BYTES = 1_024
 """A commit writes a few bytes each to some thirty pages, and a page is written whole: a quarter of
 SQLite's usual size makes the log three times smaller (bench.write_volume)."""
 SMALLEST_BYTES = 512  # The smallest page of SQLite: a shorter file is none of its databases.
-BUSY_PAUSE_S = 0.005
-"""Between two attempts to switch the journal's mode: much shorter than anybody notices."""
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # What `durability` means to SQLite.
 BUDGET_KIB = 131_072
 """The indexes of a million nodes fit. The kernel keeps the file in memory as well, so more gains
@@ -258,65 +253,6 @@ def check_format(con: apsw.Connection, path: str) -> int:
     return int(version)
 
 
-def migrate(
-    con: apsw.Connection,
-    path: str,
-    timeout_s: float,
-    keep: Callable[[apsw.Connection, int], KeptCopy | None],
-) -> None:
-    """Bring the file to the present format; all or nothing, also when two processes try at once.
-
-    `keep` gets a snapshot of a store of an older format and its number. It makes a copy, or raises
-    if the store is not to be migrated. Nothing was changed before.
-    """
-    kept = None
-    if 0 < check_format(con, path) < FORMAT_VERSION:
-        with con:
-            version = check_format(con, path)
-            kept = keep(con, version) if version < FORMAT_VERSION else None
-    mode = "memory" if path == MEMORY else "wal"
-    if con.pragma("journal_mode") != mode:
-        if path != MEMORY and check_format(con, path) == 0:
-            con.pragma("page_size", PAGE_BYTES)
-        _set_journal_mode(con, path, mode, timeout_s)
-    if check_format(con, path) == FORMAT_VERSION:
-        if kept is not None:
-            kept.drop()
-        return
-    con.execute("BEGIN IMMEDIATE")
-    try:
-        version = check_format(con, path)
-        if version == 0:
-            create(con)
-        else:
-            for migration in MIGRATIONS[version - 1 :]:
-                migration(con)
-        con.pragma("application_id", APPLICATION_ID)
-        con.pragma("user_version", FORMAT_VERSION)
-    except BaseException:
-        con.execute("ROLLBACK")
-        if kept is not None:
-            kept.drop()
-        raise
-    con.execute("COMMIT")
-    if kept is not None:
-        kept.tell()
-
-
-def _set_journal_mode(con: apsw.Connection, path: str, mode: str, timeout_s: float) -> None:
-    """Switch the journal's mode; SQLite does not wait for others here by itself, so we do."""
-    check_format(con, path)  # Another program's file is not ours to switch.
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            con.pragma("journal_mode", mode)
-            return
-        except (apsw.BusyError, apsw.LockedError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(BUSY_PAUSE_S)
-
-
 def refuse_bad_path(path: str) -> None:
     """Say early, in words, what is wrong with a path that cannot be a store."""
     if path == MEMORY:
@@ -332,13 +268,6 @@ def refuse_bad_path(path: str) -> None:
         raise StorageError(f"{path}: is a folder; give the path of a file in it")
     if not target.parent.is_dir():
         raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
-
-
-class KeptCopy(Protocol):
-    """The copy of a store that is being migrated."""
-
-    def tell(self) -> None: ...  # noqa: D102
-    def drop(self) -> None: ...  # noqa: D102
 
 
 class FileSession(SqlSession):
@@ -510,3 +439,118 @@ def _varints(body: bytes) -> list[int]:
             numbers.append(value)
             value = 0
     return numbers or [0]
+
+
+# -- sums ----------------------------------------------------------------------------------------
+
+SUMMED = {
+    "lookups_reached": 1,
+    "lookups": 2,
+    "lookups_worlds": 3,
+    "lookups_moved": 4,
+    "models": 5,
+    "vectors": 6,
+    "tokens": 7,
+    "pools": 8,
+    "recalls": 9,
+}
+"""The tables with a sum, and the number of its row: never changed, files have it."""
+_ROW_BYTES = 8  # An integer of SQLite.
+FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
+"""The transaction that does this sums all rows again, as they are at its end."""
+_READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
+# SQLite has no exclusive or: what is in one of two numbers, without what is in both.
+_ADD_SUMS = (
+    "UPDATE lookups_reached SET node = (node | ?2) - (node & ?2), note = note + ?3 "
+    "WHERE number = ?1"
+)
+_WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
+
+Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
+
+
+def _hash(table: str, row: tuple[Any, ...]) -> Sum:
+    """Return what one row adds to the sum of its table."""
+    if table == "lookups_reached" and row[0] != 0:
+        return 0, 0
+    # The text of a tuple of numbers, texts and bytes says each of them exactly.
+    digest = blake3(repr(row).encode("utf-8", "surrogatepass")).digest(_ROW_BYTES)
+    return int.from_bytes(digest, "big", signed=True), 1
+
+
+def sum_of(con: apsw.Connection, table: str) -> Sum:
+    """Return the sum over the rows of a table as they are."""
+    total = rows = 0
+    if con.table_exists("main", table):
+        for row in con.execute(f"SELECT * FROM {table}"):
+            hashed, count = _hash(table, row)
+            total, rows = total ^ hashed, rows + count
+    return total, rows
+
+
+class TableSums:
+    """What the transaction under way has changed in the sums.
+
+    Vectors, counts and keys have no address that they could be compared with. So each transaction
+    of ours adds what it changes in a table to the sum of that table: the hashes of its rows,
+    combined by exclusive or. Another program that edits a row does not, and the sum no longer fits.
+    The sums lie behind row 0 of `lookups_reached`, whose page nearly every write changes anyway; a
+    store that an earlier version wrote has none until the first write.
+
+     The sums are against accidents and strangers' SQL, not against a person who computes them
+    again.
+    """
+
+    def __init__(self) -> None:
+        self._changed: dict[str, Sum] = {}
+        self._are_there = False
+
+    def follow(self, con: apsw.Connection) -> None:
+        """Note every row that a connection changes."""
+        con.preupdate_hook(self._note)
+
+    def _note(self, change: apsw.PreUpdate) -> None:
+        table = change.table_name
+        if table not in SUMMED or change.database_name != "main":
+            return
+        total, rows = self._changed.get(table, (0, 0))
+        if (old := change.old) is not None:
+            hashed, count = _hash(table, old)
+            total, rows = total ^ hashed, rows - count
+        if (new := change.new) is not None:
+            hashed, count = _hash(table, new)
+            total, rows = total ^ hashed, rows + count
+        self._changed[table] = total, rows
+
+    def begin(self) -> None:
+        """Forget what a transaction changed that did not land."""
+        self._changed.clear()
+
+    def write(self, con: apsw.Connection) -> None:
+        """Write the sums that the transaction has changed; all of them where there are none."""
+        changed = self._changed
+        if not changed:
+            return
+        con.preupdate_hook(None)
+        try:
+            if not self._are_there:
+                self._are_there = stored_sums(con).keys() == set(SUMMED)
+            if self._are_there:
+                added = [(SUMMED[table], *found) for table, found in changed.items()]
+                before = con.total_changes()
+                con.executemany(_ADD_SUMS, added)
+                self._are_there = con.total_changes() - before == len(added)
+            if not self._are_there:
+                every = [(SUMMED[table], *sum_of(con, table)) for table in SUMMED]
+                con.executemany(_WRITE_SUMS, every)
+        finally:
+            self.follow(con)
+
+
+def stored_sums(con: apsw.Connection) -> dict[str, Sum]:
+    """Return the sums in the file, by table; empty in a store that has none yet."""
+    tables = {number: table for table, number in SUMMED.items()}
+    return {
+        tables.get(number, str(number)): (total, rows)
+        for number, total, rows in con.execute(_READ_SUMS)
+    }

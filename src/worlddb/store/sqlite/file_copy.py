@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+import time
 import uuid
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
+from typing import Protocol
 
 import apsw
 
@@ -22,9 +25,9 @@ from worlddb.store.interface import Migration
 from worlddb.store.sqlite.branch_file import branches_of
 from worlddb.store.sqlite.database_file import (
     MEMORY,
+    PAGE_BYTES,
     check_format,
     connect_somehow,
-    migrate,
     refuse_bad_path,
     translated,
 )
@@ -36,12 +39,14 @@ from worlddb.store.sqlite.file_encryption import (
     unlocked,
 )
 from worlddb.store.sqlite.private_files import PartialFile, make_private
-from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION
+from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
 
 log = logging.getLogger(__name__)
 
 PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
 BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
+BUSY_PAUSE_S = 0.005
+"""Between two attempts to switch the journal's mode: much shorter than anybody notices."""
 APPLICATION_ID_AT = 68  # Where a SQLite file has its application id.
 
 
@@ -130,6 +135,72 @@ def free_name(name: str) -> str:
     """Return a name for a copy that is kept: this one, or with the first number that is free."""
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(name for name in names if not os.path.exists(name))
+
+
+class KeptCopy(Protocol):
+    """The copy of a store that is being migrated."""
+
+    def tell(self) -> None: ...  # noqa: D102
+    def drop(self) -> None: ...  # noqa: D102
+
+
+def migrate(
+    con: apsw.Connection,
+    path: str,
+    timeout_s: float,
+    keep: Callable[[apsw.Connection, int], KeptCopy | None],
+) -> None:
+    """Bring the file to the present format; all or nothing, also when two processes try at once.
+
+    `keep` gets a snapshot of a store of an older format and its number. It makes a copy, or raises
+    if the store is not to be migrated. Nothing was changed before.
+    """
+    kept = None
+    if 0 < check_format(con, path) < FORMAT_VERSION:
+        with con:
+            version = check_format(con, path)
+            kept = keep(con, version) if version < FORMAT_VERSION else None
+    mode = "memory" if path == MEMORY else "wal"
+    if con.pragma("journal_mode") != mode:
+        if path != MEMORY and check_format(con, path) == 0:
+            con.pragma("page_size", PAGE_BYTES)
+        _set_journal_mode(con, path, mode, timeout_s)
+    if check_format(con, path) == FORMAT_VERSION:
+        if kept is not None:
+            kept.drop()
+        return
+    con.execute("BEGIN IMMEDIATE")
+    try:
+        version = check_format(con, path)
+        if version == 0:
+            create(con)
+        else:
+            for migration in MIGRATIONS[version - 1 :]:
+                migration(con)
+        con.pragma("application_id", APPLICATION_ID)
+        con.pragma("user_version", FORMAT_VERSION)
+    except BaseException:
+        con.execute("ROLLBACK")
+        if kept is not None:
+            kept.drop()
+        raise
+    con.execute("COMMIT")
+    if kept is not None:
+        kept.tell()
+
+
+def _set_journal_mode(con: apsw.Connection, path: str, mode: str, timeout_s: float) -> None:
+    """Switch the journal's mode; SQLite does not wait for others here by itself, so we do."""
+    check_format(con, path)  # Another program's file is not ours to switch.
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            con.pragma("journal_mode", mode)
+            return
+        except (apsw.BusyError, apsw.LockedError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(BUSY_PAUSE_S)
 
 
 def migrate_store(

@@ -36,6 +36,7 @@ from worlddb.store.sqlite.database_file import (
     PAGE_BUDGET,
     SYNCHRONOUS,
     FileSession,
+    TableSums,
     check_format,
     connect,
     connect_immutable,
@@ -65,7 +66,6 @@ from worlddb.store.sqlite.gate import (
 from worlddb.store.sqlite.private_files import make_private, refuse_second_name, why_read_only
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
-from worlddb.store.sqlite.table_sums import TableSums
 from worlddb.store.tables.derived_tables import PageCache
 from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter

@@ -17,9 +17,8 @@ import apsw
 from worlddb.language.text_tokens import MARKS, indexed, indexed_content, language_of
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.rows import ROOT_ROW
-from worlddb.store.sqlite.database_file import FileSession
+from worlddb.store.sqlite.database_file import FORGET_SUMS, SUMMED, FileSession, stored_sums, sum_of
 from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
-from worlddb.store.sqlite.table_sums import FORGET_SUMS, SUMMED, stored_sums, sum_of
 from worlddb.store.tables.derived_tables import EMBEDDING_TABLES
 from worlddb.store.tables.table_scan import TableScan
 

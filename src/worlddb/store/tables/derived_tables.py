@@ -455,6 +455,8 @@ class EmbeddingTables:
             found = self._session.stream(
                 f"{sql} BETWEEN ? AND ? ORDER BY node", (number, first, last)
             )
+            if len(wanted) == last - first + 1:
+                return found
             return (row for row in found if row[0] in wanted)
         return self._session.execute(
             f"{sql} {IN} ORDER BY node", (number, self._session.among(nodes))

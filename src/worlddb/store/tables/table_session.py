@@ -64,6 +64,7 @@ class TableReader:
         pages = SetPagesTable(session)
         self.page = pages.page
         self.waiting = pages.waiting
+        self.sweep = WorldSweep(session)
 
     @cached_property
     def texts(self) -> TextTable:
@@ -84,11 +85,6 @@ class TableReader:
     def placed(self) -> WorldListing:
         """Worlds a page at a time."""
         return WorldListing(self.session)
-
-    @cached_property
-    def sweep(self) -> WorldSweep:
-        """Worlds and edge types as a whole."""
-        return WorldSweep(self.session)
 
     @cached_property
     def scan(self) -> WholeTables:
