@@ -152,7 +152,8 @@ def found_first(embedder: Embedder, task: Task, first: int) -> dict[str, NDArray
         pairs = zip(contents, children, strict=True)
         worlds: NDArray[np.float32] = np.stack([way(content, inside) for content, inside in pairs])
         order = np.argsort(-(asked @ worlds.T), axis=1, kind="stable")[:, :first]
-        return np.any(order == gold[:, None], axis=1)
+        is_first: NDArray[np.bool_] = np.any(order == gold[:, None], axis=1)
+        return is_first
 
     return {name: found(way) for name, way in WAYS.items()}
 
