@@ -117,6 +117,12 @@ def test_the_settings_of_a_project_lie_in_its_folder(tmp_path: Path) -> None:
         shared = setup(tmp_path, name, "--project", "--http", url, WORLDDB_TOKEN="s3cret").out
         assert "WORLDDB_TOKEN" in shared
         assert "s3cret" not in shared
+        mine = {"WORLDDB_PATH": "/home/ada/m.db", "WORLDDB_MODELS": "/home/ada/models"}
+        assert "/home/ada" not in setup(tmp_path, name, "--project", **mine).out
+        outside = setup(tmp_path, name, "--project", "--db", "/home/ada/m.db")
+        assert (outside.code, "outside the project" in outside.err) == (2, True)
+    outside = setup(tmp_path, "cursor", "--hooks", "--project", "--db", "/home/ada/m.db")
+    assert (outside.code, "outside the project" in outside.err) == (2, True)
     refused = setup(tmp_path, "claude", "--project")
     assert (refused.code, refused.out) == (2, "")
     assert "Claude Desktop has no settings for a project" in refused.err

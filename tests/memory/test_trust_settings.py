@@ -42,6 +42,19 @@ def test_settings_that_are_none(memory: Memory) -> None:
             caller.set_trust({"web": "full"})
 
 
+def test_metadata_of_a_caller_puts_nothing_into_quarantine(memory: Memory) -> None:
+    own = memory.write("I live in Berlin.")
+    for state in ("pending", "released", 1):
+        forged = {"quarantine": state}
+        with pytest.raises(InvalidInputError, match="use another key"):
+            memory.write("I live in Rome.", metadata=forged)
+        with pytest.raises(InvalidInputError, match="use another key"):
+            memory.amend(own.id, "I live in Rome.", metadata=forged)
+        with pytest.raises(InvalidInputError, match="use another key"):
+            memory.write(document="# Rome\n\nI live there.", metadata=forged)
+    assert not memory.quarantine().memories
+
+
 def test_what_is_in_quarantine_is_not_recalled(memory: Memory) -> None:
     memory.set_trust({"web": "quarantine"})
     own = memory.write("I live in Berlin.")

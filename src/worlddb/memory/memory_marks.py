@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, TypeAlias
 
 from worlddb.errors import InvalidInputError
+from worlddb.ingest.text_origins import QUARANTINE
 from worlddb.model.drafts import Draft
 from worlddb.model.inputs import Instant, check_names, from_micros, to_micros
 
@@ -88,6 +89,9 @@ def marks_of(
         more[PINNED] = True
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata: give a mapping, not {type(metadata).__name__}")
+    if metadata and QUARANTINE in metadata:
+        # Else a text would seem to wait for a decision, or to have been decided on.
+        raise InvalidInputError(f"metadata: {QUARANTINE!r} says what was decided; use another key")
     if expires_at is not None and ttl is not None:
         raise InvalidInputError("give expires_at or ttl, not both")
     expires = None if expires_at is None else to_micros(expires_at, "expires_at")

@@ -12,6 +12,7 @@ from worlddb import __version__
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.faces.importers import export_readers
 from worlddb.faces.importers.export_readers import ImportedItem, Reader
+from worlddb.ingest.text_origins import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
 from worlddb.model.origin import USER, at_most
@@ -83,11 +84,13 @@ def _write(
     if item.role is not None:
         message = {"role": item.role, "content": text}
         given = {"messages": [message | ({"at": item.at} if item.at else {})]}
+    # What another store decided about a text is no decision here.
+    told = {name: value for name, value in item.metadata.items() if name != QUARANTINE}
     key = sha256(f"{kind}\n{item.key}".encode(errors="replace")).hexdigest()
     done = memory.write(
         **given,
         source=f"import {kind}",
-        metadata=without_secret_values(item.metadata) or None,
+        metadata=without_secret_values(told) or None,
         idempotency_key=f"import:{key}",
         origin=at_most(item.origin, "import"),
         **{**item.scope, **scope},

@@ -152,7 +152,7 @@ def _set_hooks(args: argparse.Namespace) -> int:
         )
     client = hook_client(args.client)
     given = ("--db", getattr(args, "db", None)), ("--key-file", getattr(args, "key_file", None))
-    flags = [word for flag, path in given if path for word in (flag, _path(path, args.project))]
+    flags = [word for flag, path in given if path for word in (flag, _named(path, args.project))]
     commands = hook_commands(client, launch_command(in_project=args.project), *flags)
     path = client.path(in_project=args.project)
     edit = hooks_edit(client, path, commands)
@@ -205,7 +205,14 @@ def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
 
 
 def _variables(args: argparse.Namespace) -> dict[str, str]:
-    """Return the variables for the entry: a client starts the server without this shell's."""
+    """Return the variables for the entry: a client starts the server without this shell's.
+
+    In the settings of a project, which are shared, no path leads out of its folder: what this
+    shell's environment says is for this machine alone.
+
+    Raises:
+        InvalidInputError: an option names such a path.
+    """
     from worlddb.faces.face_settings import (
         FILE_VARIABLE,
         KINDS,
@@ -216,20 +223,41 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
     from worlddb.faces.user_paths import is_file
 
     settings = settings_from(args)
-    env = {FILE_VARIABLE: config_path()} if os.environ.get(FILE_VARIABLE) else {}
+    file = _path(config_path(), args.project) if os.environ.get(FILE_VARIABLE) else None
+    env = {} if file is None else {FILE_VARIABLE: file}
     for one in origins(args):
         if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
             value = str(getattr(settings, one.name))
             is_path = KINDS[one.name].is_path and is_file(value)
-            env[KINDS[one.name].variable] = _path(value, args.project) if is_path else value
+            path_of = _named if one.origin.startswith("flag") else _path
+            told = path_of(value, args.project) if is_path else value
+            if told is not None:
+                env[KINDS[one.name].variable] = told
     return env
 
 
-def _path(value: str, in_project: bool) -> str:
-    """Return a path for an entry: absolute; what is in the folder of a project, from there."""
+def _named(value: str, in_project: bool) -> str:
+    """Return a path for an entry that an option names.
+
+    Raises:
+        InvalidInputError: it leads out of the project.
+    """
+    found = _path(value, in_project)
+    if found is None:
+        raise InvalidInputError(
+            f"{value}: is outside the project, and others who use its settings have no such path; "
+            "leave it out, or leave --project out"
+        )
+    return found
+
+
+def _path(value: str, in_project: bool) -> str | None:
+    """Return a path for an entry: absolute, or from the folder of a project; None outside it."""
     whole = os.path.abspath(value)
+    if not in_project:
+        return whole
     inside = os.path.relpath(whole)
-    return inside if in_project and not inside.startswith(os.pardir) else whole
+    return None if inside.split(os.sep)[0] == os.pardir else inside
 
 
 def _print_snippet(
