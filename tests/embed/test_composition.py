@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bench.world_study import shares
+from bench.world_study import found_first, made_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -37,8 +37,8 @@ def test_a_question_finds_its_world_by_attention_rather_than_by_anything_simpler
 ) -> None:
     """The content does not tell two worlds of a theme apart; equal weights drown the theme."""
     embedder = embedder_named("wordllama")
-    found = [shares(embedder, seed, chatter) for seed in range(3)]
-    mean = {way: float(np.mean([one[way] for one in found])) for way in found[0]}
+    found = [found_first(embedder, made_task(seed, chatter), 1) for seed in range(3)]
+    mean = {way: float(np.mean([one[way].mean() for one in found])) for way in found[0]}
     assert mean["attention"] > mean["equal weights"] + 0.04, mean
     assert mean["attention"] > mean["content alone"] + 0.1, mean
     assert mean["attention"] > mean["mean"] + 0.04, mean

@@ -47,6 +47,14 @@ def test_a_query_is_a_line_or_json(store: Path) -> None:
     assert "unknown step 'fetch'" in wrong.err
 
 
+def test_a_recall_tells_the_path_of_each_hit_with_its_edges(store: Path) -> None:
+    hit = data(store, "recall", "Who moved to Oslo?")["hits"][0]
+    name, step = hit["path"]
+    walked = f"{name['name']} —{step['relation']} {step['edge'][:12]}→ {step['name']}"
+    told = inside("recall", "Who moved to Oslo?", "--explain", "--db", store).out
+    assert f"   by {walked}" in told.splitlines()
+
+
 def test_edges_are_linked_and_unlinked(store: Path) -> None:
     memories = data(store, "list", "--include-retired")["memories"]
     rome, oslo = (

@@ -308,9 +308,21 @@ def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) 
         print(f"   score {hit.score:.3f}, fused {hit.fused:.4f}: {', '.join(lanes)}")
         if parts := _parts(hit):
             print(f"   score = {parts}")
+        if hit.path:
+            print(f"   by {_walked(hit)}")
         print(f"   written by {one_line(node.actor)}")
         if node.provenance:
             print(f"   from {one_line(', '.join(node.provenance))}")
+
+
+def _walked(hit: Hit) -> str:
+    """Return the path to a hit: names with the relations and edges between them."""
+    first, *further = hit.path
+    walked = one_line(first.name)
+    for step in further:
+        edge = f" {step.edge.short}" if step.edge is not None else ""
+        walked += f" —{one_line(step.relation)}{edge}→ {one_line(step.name)}"
+    return walked
 
 
 def _parts(hit: Hit) -> str:
