@@ -33,7 +33,10 @@ FIGURES = ("all@5", "all@10", "ndcg@10", "turns@50", "recall@5", "recall@10")
 LANE_SCALARS = ("frame_weight", "rarity_power")
 """Scalars that change the scores of lanes: each question is asked with and without each of them."""
 OFF = {"frame_weight": 1.0, "rarity_power": 0.0}
-ARRAYS = ("parents", "starts", "spoken", "before", "forms", "claims", "cover", "alike", "years")
+ARRAYS = (
+    *("parents", "starts", "spoken", "before", "forms", "claims"),
+    *("cover", "around", "named", "alike", "years"),
+)
 
 
 class RankedQuestion(NamedTuple):

@@ -28,6 +28,8 @@ from worlddb.language.ranking_features import (
         ("Could you please recommend a hotel?", "user"),
         ("Can you remind me what you said?", None),
         ("Can you suggest the hotel again that you told me of?", None),
+        ("Can you list the order in which I brought up my plans?", "user"),
+        ("Would you summarise the whole project?", "user"),
         ("How long did Alex marinate the ribs?", "user"),
     ],
 )

@@ -329,3 +329,13 @@ def test_a_text_in_other_words_gains_by_the_words_most_like_those_of_the_questio
         assert gained[told[0]] > 1.5 * max(gained[told[1]], gained[told[2]]) > 0
         without = RecallSettings(weighing=Weights(synonyms=0.0))
         assert "synonyms" not in db.recall(asked, k=1, settings=without)[0].weighed
+
+
+def test_the_cosine_of_an_embedder_that_reads_wholes_counts_more() -> None:
+    lanes = {"vector": np.array([0.9, 0.1, 0.2]), "text": np.array([0.0, 2.0, 0.0])}
+    by_words, whole = (
+        weigh(candidates(3, lanes=lanes, reads_whole=is_whole), "x", NOON, Weights()).parts
+        for is_whole in (False, True)
+    )
+    assert np.allclose(whole["vector"], SCALARS.whole_reading * by_words["vector"])
+    assert whole["text"].tolist() == by_words["text"].tolist()

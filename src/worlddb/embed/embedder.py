@@ -177,6 +177,8 @@ class HashEmbedder:
     hash names (signed feature hashing). Queries and documents are treated alike.
     """
 
+    is_spelling = True
+
     def __init__(self, dim: int = HASH_DIM) -> None:
         self._dim = check_whole(dim, "dim", 1, HASH_DIM_MAX)
         self.batch_size = BATCH_SIZE

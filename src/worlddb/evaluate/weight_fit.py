@@ -41,6 +41,7 @@ FITTED = (
         "vector",
         "text",
         "cover",
+        "around",
         "synonyms",
         "graph",
         "speaker",

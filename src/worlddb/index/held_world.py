@@ -440,10 +440,7 @@ class HeldWorld:
         if model.seq - self._composed_at > COMMITS_FOLLOWED_MAX:
             pools = reader.derived.pools(model.number, self.rows.tolist())
             return {pool.node for pool in pools}
-        after = reader.derived.vectors_after(
-            model.number, reader.head().nodes + 1, self._composed_at
-        )
-        return {row for row, _ in after if row in self.place}
+        return self.place.keys() & reader.derived.composed_after(model.number, self._composed_at)
 
     def _vectors_then(self, reader: Reader, vectors: Vectors, known: int) -> NDArray[np.float32]:
         """Return the effective vectors at an earlier commit.

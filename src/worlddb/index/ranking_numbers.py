@@ -26,6 +26,7 @@ class RankingScalars:
     bm25_b: float
     frame_weight: float
     rarity_power: float
+    whole_reading: float
     fusion_c: int
     lane_depth: int
     company_min: int
@@ -38,6 +39,9 @@ class RankingScalars:
     synonym_candidates_max: int
     short_turn_chars: int
     brevity_max: float
+    said_before: float
+    said_after: float
+    said_alone: float
     relative_day: float
     overlap_worth: float
     only_asks_penalty: float

@@ -136,6 +136,12 @@ class Vectors:
         found: Any = getattr(self._embedder, "word_vectors", None)
         return found if found is not None and self.reads(text) else None
 
+    @property
+    def reads_whole(self) -> bool:
+        """Whether the embedder reads a text as a whole, for its meaning, and not word by word."""
+        other = ("word_vectors", "read_question", "is_spelling")
+        return not any(getattr(self._embedder, name, None) for name in other)
+
     def reads(self, text: str) -> bool:
         """Return whether the embedder knows the script of a text; one that does not say does."""
         knows: Any = getattr(self._embedder, "reads", None)
@@ -538,8 +544,7 @@ class SaidWords:
         self, numbers: NDArray[np.intp], embed: Callable[[Sequence[str]], NDArray[np.float32]]
     ) -> NDArray[np.float32]:
         """Return the vectors of some words."""
-        if lacking := len(self._words) - len(self._is_known):
-            self._is_known = np.pad(self._is_known, (0, lacking))
+        self._is_known = np.pad(self._is_known, (0, len(self._words) - len(self._is_known)))
         new = numbers[~self._is_known[numbers]]
         if len(new):
             made = embed([self._words[number] for number in new])
@@ -570,9 +575,7 @@ class SimilarWords:
         embed: Callable[[Sequence[str]], NDArray[np.float32]],
         said: Callable[[Sequence[int]], tuple[SaidWords, Sequence[int]]],
     ) -> None:
-        self._asked = asked
-        self._embed = embed
-        self._said = said
+        self._asked, self._embed, self._said = asked, embed, said
 
     def read(self, places: Sequence[int]) -> NDArray[np.float64]:
         """Return how well the candidates at some positions meet the question, 0 to 1."""

@@ -64,6 +64,7 @@ FRAME = frozenset(token for word in _common("frame") for token in words(word))
 _ME = frozenset({"i", "me", "my", "mine", "myself", "we", "us", "our", "ours"})
 _YOU = frozenset({"you", "your", "yours", "yourself"})
 _WORD = re.compile(r"[^\W\d_]+")
+_ASKING = re.compile(r"\b(?:can|could|would|will)\s+you\b", re.IGNORECASE)
 
 PREFERENCE_LIST = "preference_words.txt"
 UNSPACED_FROM = 0x2E80  # the first sign of the scripts of China and Japan
@@ -175,12 +176,14 @@ def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
 
     The second value is `asker` for "what did I say" and for what speaks of neither, since memory is
     first of all of what the asker told; `"not " + asker` for "what did you say"; None if it speaks
-    of both. "Can you suggest…" asks for advice, which rests on what the asker told.
+    of both. "Can you suggest…" asks for advice, which rests on what the asker told; the "you" of
+    "Can you list what I …" only asks politely.
     """
     said = frozenset(word.casefold() for word in _WORD.findall(question))
     if wants_advice(question):
         return said, asker
-    me, you = not said.isdisjoint(_ME), not said.isdisjoint(_YOU)
+    about = {word.casefold() for word in _WORD.findall(_ASKING.sub(" ", question))}
+    me, you = not about.isdisjoint(_ME), not about.isdisjoint(_YOU)
     if me and you:
         return said, None
     return said, f"not {asker}" if you else asker

@@ -33,7 +33,7 @@ from worlddb.language.ranking_features import WEEKDAYS
 from worlddb.language.text_tokens import COUNTED, MONTHS, STOP, units, words
 from worlddb.language.word_forms import any_of, fold, words_of
 
-_list = partial(words_of, "language", "statement_words.txt")
+listed = partial(words_of, "language", "statement_words.txt")
 
 CHARS_MAX = 200  # A longer text says several things; its sentences are for a model to read.
 CLAUSES_MAX = 4  # As above: "Tobias left, Anna is my manager now" has two.
@@ -52,29 +52,29 @@ _SUBJECT_SIGNS = frozenset("はが是的")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NAMED = re.compile(r"\b[^\W\d_a-z]\w*")
 _OWNER = re.compile(r"([^\W\d_]+)['’]s\b")
-COPULAS = _list("copula")
-DEFINITE = _list("definite")
-_DEICTIC = _list("deictic")
-_OPEN = _list("open")
-SELF = _list("self")
-OWN = _list("own")
-RELATIVE = _list("relative")
-ASKING = _list("asking")
-_BEFORE = _list("before")
+COPULAS = listed("copula")
+DEFINITE = listed("definite")
+_DEICTIC = listed("deictic")
+_OPEN = listed("open")
+SELF = listed("self")
+OWN = listed("own")
+RELATIVE = listed("relative")
+ASKING = listed("asking")
+_BEFORE = listed("before")
 _NEGATIONS = frozenset({"not", "no", "never"})
-_FUNCTION = _list("function") | COPULAS | DEFINITE
-CALENDAR = _list("dates") | {*WEEKDAYS, *(day + "s" for day in WEEKDAYS), *MONTHS}
-_COUNTED = _list("calendar") | CALENDAR | {*COUNTED, "am", "pm"}
+_FUNCTION = listed("function") | COPULAS | DEFINITE
+CALENDAR = listed("dates") | {*WEEKDAYS, *(day + "s" for day in WEEKDAYS), *MONTHS}
+_COUNTED = listed("calendar") | CALENDAR | {*COUNTED, "am", "pm"}
 
 
-class _Phrases:
+class Phrases:
     """The words and phrases of one section, found in folded text.
 
     A pattern with hundreds of phrases is slow, so the text's words are looked up first.
     """
 
     def __init__(self, section: str) -> None:
-        found = _list(section)
+        found = listed(section)
         self._bare = frozenset(word for word in found if _SPACELESS.search(word))
         self._firsts = frozenset(word.partition(" ")[0] for word in found - self._bare)
         spaced = rf"(?<!\w)(?:{any_of(found - self._bare)})(?!\w)"
@@ -99,8 +99,8 @@ class _Phrases:
         return self._pattern.sub(" ", text)
 
 
-_CHANGE, _TURN, _END = map(_Phrases, ("change", "turn", "end"))
-_PAST, _AGO, _DOUBT = map(_Phrases, ("past", "ago", "doubt"))
+_CHANGE, _TURN, _END = map(Phrases, ("change", "turn", "end"))
+_PAST, _AGO, _DOUBT = map(Phrases, ("past", "ago", "doubt"))
 
 
 class Statement(NamedTuple):
@@ -282,6 +282,16 @@ def is_rival(old: Statement, new: Statement) -> bool:
 def _is_role(words: Sequence[str]) -> bool:
     """Return whether words say who has a role that only one has: "is the head chef"."""
     return words[0] in COPULAS and words[1] in DEFINITE and any(map(_is_topical, words))
+
+
+def common_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words two sequences begin with in common."""
+    size = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        size += 1
+    return size
 
 
 def _is_number(word: str) -> bool:

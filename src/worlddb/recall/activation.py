@@ -21,19 +21,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.claims.claim_lookup import stated
-from worlddb.index.held_world import Bm25, HeldWorld, Mask, forms_of, weighed_words
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
-from worlddb.language.ranking_features import ASKS, ONLY
 from worlddb.language.statement import is_rival, may_be_rival, statement_of
-from worlddb.language.text_tokens import folded, node_words, words
+from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.model.records import Plain
 from worlddb.recall.question import (
@@ -46,9 +44,12 @@ from worlddb.recall.question import (
     question_names,
 )
 from worlddb.store.interface import Reader
-from worlddb.store.rows import BodyRow, EdgeRow
+from worlddb.store.rows import EdgeRow
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
+
+if TYPE_CHECKING:
+    from worlddb.recall.word_cover import WordCover
 
 REFERENCES = ("refers_to",)
 ROLE, ABOUT, MENTIONS, SAYS, INSIDE = "role", "about", "mentions", "says", "inside"
@@ -89,50 +90,6 @@ class NameGains(NamedTuple):
 
     key: str
     ways: Mapping[int, Way]
-
-
-class WordCover:
-    """Which share of a question's words the texts at some places have, and which have a name.
-
-    `tells` marks the texts that do not only ask: a question has the words that are asked for, and
-    hardly ever the answer.
-    """
-
-    def __init__(
-        self,
-        index: Bm25,
-        asked_for: Mapping[str, float],
-        places: NDArray[np.intp],
-        forms: NDArray[np.int64],
-    ) -> None:
-        self._index = index
-        self._places = places
-        self.shares = index.coverage(asked_for)[places]
-        self.tells = forms[:, ASKS] != ONLY
-
-    def saying(self, key: str) -> Mask:
-        """Return which places have all words of a name."""
-        found = np.ones(len(self._index), dtype=np.bool_)
-        for word in words(key):
-            has = np.zeros(len(found), dtype=np.bool_)
-            has[self._index.places_of(word)] = True
-            found &= has
-        return found[self._places]
-
-
-def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
-    """Return what the texts at some places say of a question."""
-    asked_for = weighed_words(question, interior.languages)
-    return WordCover(interior.text, asked_for, places, interior.chosen_forms(places))
-
-
-def cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
-    """Return what nodes say of a question; words are rare by how few of these nodes have them."""
-    index = Bm25()
-    for body in bodies:
-        index.add(node_words(body.name, body.content))
-    asked_for = weighed_words(question, languages)
-    return WordCover(index, asked_for, np.arange(len(index)), forms_of(bodies))
 
 
 def relation_of(edge: EdgeRow) -> str:

@@ -5,8 +5,8 @@
     hits in their order ──▶ pairs of an older and a newer answer ──▶ newer before older, and told so
 
 Two hits answer alike if they are one frame with two values ("The code is 2204", "The code is
-7719"; `language/statement.py`), or if the later one tells otherwise of what the question is about
-(`language/answer_change.py`). Both stay. The older hit says which hit may have replaced it.
+7719"; `language/statement.py`), or if the later one likely answers the question anew
+(`language/answer_signs.py`). Both stay. The older hit says which hit may have replaced it.
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
 N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
-from worlddb.language.answer_change import answers_anew
+from worlddb.language.answer_signs import is_newer_answer
 from worlddb.language.statement import (
     Statement,
     asked_of,
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from worlddb.recall.confidence import Lacking
     from worlddb.recall.ranker import Candidates, Scores
 
-HITS_COMPARED_MAX = 20  # Every pair is compared; what ranks lower than this is hardly read.
+HITS_COMPARED_MAX = 20  # Every pair is compared as frames; what ranks lower is hardly read.
+ANSWERS_MAX = 3  # Hits taken for answers, which a later one in other words may replace.
 SAID = frozenset({"Memory", "Turn", "Fact"})
 """Types of nodes that state something."""
 
@@ -123,16 +124,16 @@ def newer_first(
     the rows that are trusted in full.
     """
     found = list(order)
-    asked = asked_of(question)
-    if asked is None or len(found) < 2:
+    if asked_of(question) is None or len(found) < 2:
         return found, {}
-    answers = sorted(
-        _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust),
-        key=lambda it: (it.trust, it.since),
-    )
+    ranked = _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust)
+    if len(ranked) < 2:
+        return found, {}
+    best = frozenset(it.at for it in ranked[:ANSWERS_MAX])
+    answers = sorted(ranked, key=lambda it: (it.trust, it.since))
     outdated: dict[int, int] = {}
     for number, new in enumerate(answers):
-        older = [old for old in answers[:number] if _replaces(new, old, question, asked.topic)]
+        older = [old for old in answers[:number] if _replaces(new, old, question, best)]
         if not older:
             continue
         outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
@@ -162,15 +163,13 @@ def _answers(
     return answers
 
 
-def _replaces(new: _Answer, old: _Answer, question: str, topic: frozenset[str]) -> bool:
-    """Return whether a later answer may have replaced an older one; `topic` of the question."""
+def _replaces(new: _Answer, old: _Answer, question: str, answers: frozenset[int]) -> bool:
+    """Return whether a later answer may have replaced an older one, if that is among `answers`."""
     if new.speaker != old.speaker:
         return False
     if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
         return True
-    # Most texts share less than half of the topic. They are no answers and need no closer reading.
-    is_answer = 2 * len(topic & old.said.topic) >= len(topic)
-    return is_answer and answers_anew(old.text, new.text, question)
+    return old.at in answers and is_newer_answer(old.text, new.text, question)
 
 
 WORLDS_MAX = 2

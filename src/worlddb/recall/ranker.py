@@ -59,6 +59,8 @@ class Weights:
     text: float = WEIGHTS["text"]
     cover: float = WEIGHTS["cover"]
     """The share of the question's words that a text has, rare words counting more."""
+    around: float = WEIGHTS["around"]
+    """The same of the words that are said in a turn or near it."""
     synonyms: float = WEIGHTS["synonyms"]
     """How well each word of the question is met by the word of a text that is most like it."""
     graph: float = WEIGHTS["graph"]
@@ -67,8 +69,7 @@ class Weights:
     speaker: float = WEIGHTS["speaker"]
     world: float = WEIGHTS["world"]
     opening: float = WEIGHTS["opening"]
-    """A turn that opens a topic is ahead of one that follows a similar turn. The answer to a short
-    question is exempt."""
+    """A turn that opens a topic is ahead of one that follows a similar turn."""
     reply: float = WEIGHTS["reply"]
     """The words of the turn before count for a turn, which may answer it."""
     following: float = WEIGHTS["following"]
@@ -79,8 +80,7 @@ class Weights:
     """A turn that says something about its speaker is ahead of one that only asks."""
     date: float = WEIGHTS["date"]
     claim: float = WEIGHTS["claim"]
-    """How far a text that states exactly what is asked for ("Where do I live?") is lifted: 1 puts
-    it above all others."""
+    """How far a text that states what is asked for is lifted: 1 puts it above all others."""
     asker: str = "user"
     """The speaker name under which the turns of the one who asks are stored."""
     retention: float = WEIGHTS["retention"]
@@ -145,10 +145,11 @@ class Candidates:
     `before` is the place of the turn before: the candidate's own place if it is the first, and -1
     if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
     marks the candidates that state what is asked for. `cover` is the share of the question's words
-    that a candidate has. `named` is what names give it, by how much it says of the question.
-    `alike` is how near it is to the best ones, see `like_the_best`. `years`
-    has a row for each span of years in a candidate's text: its place, the first and the last year;
-    None if the question names no year. Without `company`, all nodes of a world are candidates.
+    that a candidate has, `around` of those said in it or near it. `named` is what names give it, by
+    how much it says of the question. `alike` is how near it is to the best ones, see
+    `like_the_best`. `years` has a row for each span of years in a candidate's text: its place, the
+    first and the last year; None if the question names no year. Without `company`, all nodes of a
+    world are candidates. `reads_whole` if the embedder reads texts as wholes, not by their words.
     """
 
     lanes: Mapping[str, Scores]
@@ -161,6 +162,7 @@ class Candidates:
     forms: NDArray[np.int64]
     claims: NDArray[np.bool_] | None = None
     cover: Scores | None = None
+    around: Scores | None = None
     named: Scores | None = None
     alike: Scores | None = None
     years: NDArray[np.int64] | None = None
@@ -168,6 +170,7 @@ class Candidates:
     synonyms: WordReader | None = None
     graph: TextGraph | None = None
     company: Company | None = None
+    reads_whole: bool = False
 
     def with_graph(self, lanes: Mapping[str, Scores]) -> Candidates:
         """Return the candidates with the last scores of the graph lane, if there is one."""
@@ -247,8 +250,7 @@ class Weighed(NamedTuple):
     """The final score of each candidate, its parts by feature, and the last scores of the lanes.
 
     `usual` is the score of a node like most others. `lead` is how far the best text of a speaker
-    whom the question names is ahead of all others, -1 to 1: if somebody else said it, the named one
-    hardly did. None if the question names no speaker.
+    whom the question names is ahead of all others, -1 to 1. None if it names no speaker.
     """
 
     scores: Scores
@@ -367,6 +369,8 @@ class Ranker:
         }
         if found.cover is not None:
             known["cover"] = weights.cover * found.cover
+        if found.around is not None:
+            known["around"] = weights.around * found.around
         # "What did you suggest?" is answered by the other side, which tells nothing of itself.
         if side is None or not side.startswith("not "):
             known["telling"] = weights.telling * self._telling()
@@ -392,7 +396,7 @@ class Ranker:
                 amount, usual[lane] = compared(scores, self.company.lanes[lane], total)
             else:
                 amount = standing_out(scores, 0.0, company)
-            parts[lane] = getattr(weights, lane) * amount
+            parts[lane] = self._weight(lane) * amount
             if lane in ("vector", "late") or "vector" not in lanes:
                 meaning = meaning + amount
         meaning = self._standing_out(meaning)
@@ -416,18 +420,18 @@ class Ranker:
         rest = sum(
             (part for name, part in parts.items() if name not in usual), np.zeros(len(before))
         )
-        common = sum(getattr(weights, lane) * amount for lane, amount in usual.items())
+        common = sum(self._weight(lane) * amount for lane, amount in usual.items())
         return Weighed(scores, parts, lanes, float(np.median(rest)) + common)
+
+    def _weight(self, lane: str) -> float:
+        tells = self.scalars.whole_reading if lane == "vector" and self.found.reads_whole else 1.0
+        return tells * float(getattr(self.weights, lane))
 
     def _standing_out(self, scores: Scores) -> Scores:
         return standing_out(scores, 1.0, self.scalars.company_min)
 
     def _telling(self) -> Scores:
-        """Return how far each candidate is from telling of its speaker, -1 to 0.
-
-        A memory tells, unless it is only a question: then it falls behind by more, since it has the
-        words of questions.
-        """
+        """Return how far each candidate is from telling of its speaker; see `form_of`."""
         out: Scores = self.found.forms[:, TELLING] / DONE - 1
         return np.where(self.found.before < 0, self.scalars.only_asks_penalty * out, out)
 

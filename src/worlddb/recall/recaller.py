@@ -56,7 +56,7 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.records import NOW, AsOf, Query
 from worlddb.ontology.registry import Registry
-from worlddb.recall.activation import GraphLane, Spreading, cover_among, text_cover
+from worlddb.recall.activation import GraphLane, Spreading
 from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
     Ranking,
@@ -92,14 +92,13 @@ from worlddb.recall.ranker import (
     weigh,
     with_retention,
 )
-from worlddb.recall.unread_script import without_vectors
+from worlddb.recall.word_cover import cover_among, text_cover, without_vectors
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 
 Vector = NDArray[np.float32]
 LANES = ("text", "vector", "graph")
-QUESTION_BYTES_MAX = 1 << 16
-"""Long enough for a pasted page; every word of a question costs time."""
+QUESTION_BYTES_MAX = 1 << 16  # Long enough for a pasted page; every word of it costs time.
 FEW_TEXTS_MAX = 1_200  # So many texts are scored one by one in the time of a search by words.
 FEW_VECTORS_MAX = 8_192  # So many vectors are read and compared in the time of a deep search.
 SKIPPED_TIMES = 4
@@ -236,7 +235,9 @@ class Recaller:
             found = with_retention(found, self.reader, rows, self.moment, weighing)
             weighed = None
             if vector is not None:
-                found = replace(found, synonyms=self._synonyms(said, interior, rows))
+                similar = self._synonyms(said, interior, rows)
+                is_whole = self.search.vectors().reads_whole
+                found = replace(found, synonyms=similar, reads_whole=is_whole)
             if weighing is None:
                 found = self._spread_ranks(ids, found)
             else:
@@ -426,6 +427,7 @@ class Recaller:
             lanes["graph"] = graph.lane(rows)
         parents = interior.chosen(interior.parents, positions)
         spoken = interior.chosen(interior.spoken, positions)
+        before = turns_before(parents, spoken != interior.speakers.get("", -1))
         found = Candidates(
             lanes=lanes,
             closely=self._token_reader(rows),
@@ -433,9 +435,10 @@ class Recaller:
             starts=interior.chosen(interior.starts, positions),
             speakers=list(interior.speakers),
             spoken=spoken,
-            before=turns_before(parents, spoken != interior.speakers.get("", -1)),
+            before=before,
             forms=interior.chosen_forms(positions),
             cover=cover.shares if "text" in lanes else None,
+            around=cover.around(parents, before) if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             alike=like_the_best(lanes, parents, cosines),
             years=interior.chosen_years(self.reader, positions) if asked_years(text) else None,
@@ -503,10 +506,10 @@ class Recaller:
             speakers=list(numbers),
             spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
             alike=like_the_best(lanes, parents, cosines),
-            # Of a conversation only some turns are here: what was said before is not known.
-            before=np.full(len(rows), -1, dtype=np.intp),
+            before=np.full(len(rows), -1, dtype=np.intp),  # Only some turns are here.
             forms=forms_of(bodies),
             cover=cover.shares if "text" in lanes else None,
+            around=cover.around(parents, np.full(len(rows), -1)) if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
             years=years_of(bodies) if asked_years(text) else None,
             claims=None if graph is None else graph.claiming(rows),

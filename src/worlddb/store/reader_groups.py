@@ -150,6 +150,9 @@ class Embeddings(Protocol):
     def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
         """Write (node, word vectors) pairs over what is there."""
 
+    def composed_after(self, number: int, seq: int) -> set[int]:
+        """Return the worlds composed after `seq`, without their vectors."""
+
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
         """Return the pools of those nodes that are composed worlds, in no order."""
 

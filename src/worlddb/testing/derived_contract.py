@@ -286,6 +286,7 @@ class DerivedContract:
             every = list(reader.derived.vectors_after(number, 2, 0))
             assert every == [(2, b"pool 2"), (3, b"pool 3"), (4, b"D")]
             assert list(reader.derived.vectors_after(number, 4, 6)) == [(4, b"D"), (2, b"pool 2")]
+            assert reader.derived.composed_after(number, 6) == {2}
             assert [p.children for p in reader.derived.pools(number, [2, 4])] == [2]
             assert [v.node for v in reader.derived.all_vectors()] == [2, 3, 4]
             assert [(p.seq, p.pool.node) for p in reader.derived.all_pools()] == [(7, 2), (5, 3)]

@@ -480,6 +480,11 @@ class EmbeddingTables:
         )
         yield from map(VectorRow._make, composed)
 
+    def composed_after(self, number: int, seq: int) -> set[int]:
+        """Return the worlds composed after `seq`, without their vectors."""
+        sql = "SELECT node FROM pools WHERE model = ? AND seq > ?"
+        return {row for (row,) in self._session.execute(sql, (number, seq))}
+
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
         """Return the pools of those nodes that are composed worlds, in no order."""
         columns = "node, children, weight, total, vector"
