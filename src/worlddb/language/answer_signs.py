@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from math import exp, sqrt
+from operator import itemgetter, mul
 from typing import NamedTuple
 
 from worlddb.language.answer_change import answers_anew
@@ -144,10 +145,12 @@ def _clauses(text: str) -> tuple[_SignText, ...]:
 class _Model(NamedTuple):
     """What was learned: the weights of the signs, and from which probability on a pair counts.
 
-    `agreed` is enough where the rules say so, too; `alone` where they do not.
+    `read` returns the signs in the order of the weights. `agreed` is enough where the rules say so,
+    too; `alone` where they do not.
     """
 
-    weights: tuple[tuple[str, float], ...]
+    read: Callable[[dict[str, float]], tuple[float, ...]]
+    weights: tuple[float, ...]
     bias: float
     agreed: float
     alone: float
@@ -157,7 +160,9 @@ class _Model(NamedTuple):
 def _model() -> _Model:
     path = files("worlddb.language").joinpath("answer_signs.json")
     found = json.loads(path.read_text(encoding="utf-8"))
-    return _Model(tuple(found["weights"].items()), found["bias"], found["agreed"], found["alone"])
+    weights = found["weights"]
+    read = itemgetter(*weights)
+    return _Model(read, tuple(weights.values()), found["bias"], found["agreed"], found["alone"])
 
 
 def is_newer_answer(old_text: str, new_text: str, question: str) -> bool:
@@ -175,8 +180,8 @@ def is_newer_answer(old_text: str, new_text: str, question: str) -> bool:
 def probability(old_text: str, new_text: str, question: str) -> float:
     """Return how likely a later statement answers a question that an older one answers, too."""
     model = _model()
-    signs = signs_of(old_text, new_text, question)
-    total = model.bias + sum(weight * signs[name] for name, weight in model.weights)
+    signs = model.read(signs_of(old_text, new_text, question))
+    total = model.bias + sum(map(mul, model.weights, signs))
     return 1 / (1 + exp(-total))
 
 
@@ -185,17 +190,20 @@ def signs_of(old_text: str, new_text: str, question: str) -> dict[str, float]:
     basis, new = _basis(old_text, question), _reading(new_text)
     asked, old = basis.asked, basis.old
     whole = _LaterPart(basis, new)
-    part = max(
-        (_LaterPart(basis, clause) for clause in _clauses(new.text)),
-        key=lambda it: it.kept + it.value + _cosine(old, it.new),
-    )
+    clauses = _clauses(new.text)
+    part = whole
+    if len(clauses) > 1:
+        part = max(
+            (_LaterPart(basis, clause) for clause in clauses),
+            key=lambda it: it.kept + it.value + _cosine(old, it.new),
+        )
     signs = {
         **_news_signs(basis, whole),
         **_person_signs(basis, whole, part),
         **_frame_signs(basis, whole),
         **_value_signs(basis, whole, part),
-        "older covers": _shared(asked.content, old.content),
-        "covers": _shared(asked.content, new.content),
+        "older covers": _shared(asked.content, old.stems),
+        "covers": _shared(asked.content, new.stems),
         "kept": whole.kept,
         "none kept": float(bool(basis.keys) and not whole.kept),
         "name lost": float(
@@ -264,7 +272,7 @@ class _LaterPart:
         self._basis, self.new = basis, new
         self.foreign = [word for word in new.content if basis.known.isdisjoint(word.stems)]
         self.lost = [word for word in basis.value if new.stems.isdisjoint(word.stems)]
-        self.kept = _shared(basis.keys, new.content)
+        self.kept = _shared(basis.keys, new.stems)
         self.is_whole = self.kept == 1
         self.kind, self.value = self._met()
 
@@ -298,9 +306,8 @@ class _LaterPart:
         return bool(self.persons) and not self._basis.asks_person
 
 
-def _shared(words: Sequence[_SignWord], others: Iterable[_SignWord]) -> float:
-    """Return the share of words of which others have a stem."""
-    stems = {stem for word in others for stem in word.stems}
+def _shared(words: Sequence[_SignWord], stems: frozenset[str]) -> float:
+    """Return the share of words that have one of the stems."""
     return sum(not stems.isdisjoint(word.stems) for word in words) / max(1, len(words))
 
 
@@ -372,7 +379,7 @@ def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     replaced = old.words[start : len(left) - end]
     is_other = bool(start + end) and not foreign.isdisjoint(new.words[start : len(right) - end])
     lost_key = is_other and any(basis.key_stems.intersection(it.stems) for it in replaced)
-    is_beside = any(
+    is_beside = bool(foreign) and any(
         word in foreign and not word.is_counted and _is_beside(new.words, place, basis.key_stems)
         for place, word in enumerate(new.words)
     )
