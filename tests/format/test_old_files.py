@@ -20,7 +20,7 @@ import pytest
 import worlddb
 from worlddb import AsOf, StorageError, WorldDB
 from worlddb.faces.cli import run
-from worlddb.store.sqlite import database_file
+from worlddb.store.sqlite import file_copy
 from worlddb.store.sqlite.schema import FORMAT_VERSION, MIGRATIONS, from_1_to_2
 
 HERE = Path(__file__).parent
@@ -197,7 +197,7 @@ def test_a_migration_that_fails_changes_nothing_and_leaves_no_copy(
         con.execute("CREATE TABLE half (done)")
         raise apsw.FullError("no space")
 
-    monkeypatch.setattr(database_file, "MIGRATIONS", (fails,) * 4)
+    monkeypatch.setattr(file_copy, "MIGRATIONS", (fails,) * 4)
     with pytest.raises(StorageError, match="full"):
         worlddb.open(path, create=False)
     assert [file.name for file in tmp_path.iterdir() if file.suffix != ".db-wal"] == ["m.db"]

@@ -321,8 +321,9 @@ def test_an_asker_without_a_name_is_refused() -> None:
 def test_weights_of_nothing_still_answer(db: WorldDB) -> None:
     pears = facts(db, ["a pear", "two pears"])
     edge(db, "refers_to", *pears)
-    nothing = Weights(vector=0, text=0, graph=0, speaker=0, world=0, date=0, cover=0)
-    assert found(db.recall("pear", settings=RecallSettings(weighing=nothing))) == sorted(pears)
+    nothing = Weights(vector=0, text=0, graph=0, speaker=0, world=0, date=0, cover=0, around=0)
+    settings = RecallSettings(weighing=nothing, recency=False)
+    assert found(db.recall("pear", settings=settings)) == sorted(pears)
 
 
 def test_what_was_told_as_plain_text_is_not_behind_what_was_said_in_a_chat() -> None:

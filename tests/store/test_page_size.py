@@ -12,7 +12,7 @@ import pytest
 
 import worlddb
 from worlddb.audit.backup_restore import restore
-from worlddb.store.sqlite import database_file
+from worlddb.store.sqlite import database_file, file_copy
 from worlddb.store.sqlite.database_file import PAGE_BUDGET, PageBudget
 
 from .processes import commit_one
@@ -117,7 +117,7 @@ def test_a_backup_is_restored_over_a_store_with_pages_of_another_size(
 ) -> None:
     old, new = path.with_name("old.db"), path.with_name("new.db")
     for name, size in ((old, USUAL_BYTES), (new, database_file.PAGE_BYTES)):
-        monkeypatch.setattr(database_file, "PAGE_BYTES", size)
+        monkeypatch.setattr(file_copy, "PAGE_BYTES", size)
         with worlddb.open(name) as db:
             commit_one(db, name.stem)
             db.backup(f"{name}.copy")

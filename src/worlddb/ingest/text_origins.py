@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, TypeAlias, TypeVar
 
@@ -30,6 +30,10 @@ REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less th
 QUOTED_WORDS_MIN = 3  # Two words in a row are in texts that have nothing to do with each other.
 LOOKED_FOR = 3  # Words of a clause by which it is looked up: two of them survive a rewording.
 LOOKED_AT = 16  # Texts with two of these words that are compared, the newest inside.
+SENTENCES_MAX = (
+    100  # Of a text, each by itself; what is over counts as one, so the cost is bounded.
+)
+CLAUSES_MAX = 20  # Of a sentence; a longer one is a list or has no end.
 LOOK_GROWTH = 4  # Factor by which a look that found others' texts alone goes deeper.
 QUARANTINE, PENDING = "quarantine", "pending"
 """The metadata of a text that waits for a decision; once decided, it says how."""
@@ -120,7 +124,7 @@ def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[s
     found = []
     for message, origin in zip(messages, origins, strict=True):
         if origin == "assistant" and heard:
-            sentences = [_words(one) for one in SENTENCE_END.split(message.text)]
+            sentences = [_words(one) for one in _sentences(message.text)]
             origin = least(
                 (
                     origin,
@@ -212,6 +216,8 @@ class _HeardTexts:
 
     reader: Reader
     inside: Callable[[Iterable[int]], set[int]]
+    said: dict[int, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
+    """The sentences of texts that were compared, with their words, by row."""
 
     def repeated_in(self, text: str) -> set[str]:
         """Return the origins of the less trusted texts whose sentences a text repeats.
@@ -220,7 +226,7 @@ class _HeardTexts:
         """
         found: set[str] = set()
         levels, now = TrustLevels(self.reader), self.reader.head().time
-        for sentence in filter(None, SENTENCE_END.split(text)):
+        for sentence in _sentences(text):
             own = heard = 0.0
             origins: set[str] = set()
             shares = self._shares(sentence)
@@ -236,7 +242,7 @@ class _HeardTexts:
 
     def _shares(self, sentence: str) -> dict[int, float]:
         """Return the texts that a sentence repeats, and how much of it each of them says."""
-        clauses = [sentence, *CLAUSE_END.split(sentence)]
+        clauses = [sentence, *CLAUSE_END.split(sentence)[:CLAUSES_MAX]]
         pairs: dict[tuple[str, str], None] = {}
         for clause in dict.fromkeys(clauses):
             words = sorted(set(node_words("", clause)), key=_says_little)[:LOOKED_FOR]
@@ -247,10 +253,16 @@ class _HeardTexts:
         found = {
             body.row: share
             for body in (self.reader.bodies(sorted(rows)) if rows else ())
-            if (share := _repeated(whole, said, body.content))
+            if (share := _repeated(whole, said, self._sentences_of(body.row, body.content)))
         }
         kept = self.inside(found) if found else set()
         return {row: share for row, share in found.items() if row in kept}
+
+    def _sentences_of(self, row: int, text: str) -> list[tuple[str, frozenset[str]]]:
+        if row not in self.said:
+            plain = map(_plain, _sentences(text))
+            self.said[row] = [(one, frozenset(one.split())) for one in plain]
+        return self.said[row]
 
     def _newest(self, words: Sequence[str]) -> Iterable[int]:
         """Return the newest texts with some words: as many as are looked at, inside or not."""
@@ -267,14 +279,25 @@ def _says_little(word: str) -> tuple[bool, int, str]:
     return not any(sign.isdigit() for sign in word), -len(word), word
 
 
-def _repeated(said: str, clauses: Sequence[frozenset[str]], text: str) -> float:
+def _sentences(text: str) -> list[str]:
+    """Return the different sentences of a text; those of a long one beyond a bound as one."""
+    found = list(dict.fromkeys(filter(None, SENTENCE_END.split(text))))
+    if len(found) <= SENTENCES_MAX:
+        return found
+    return [*found[: SENTENCES_MAX - 1], " ".join(found[SENTENCES_MAX - 1 :])]
+
+
+def _repeated(
+    said: str,
+    clauses: Sequence[frozenset[str]],
+    others: Iterable[tuple[str, frozenset[str]]],
+) -> float:
     """Return how much of a sentence, or of a clause, one sentence of a text says: 0 if too little.
 
     Who quotes the whole other sentence repeats it. Another number is another thing to say.
     """
     most = 0.0
-    for other in map(_plain, SENTENCE_END.split(text)):
-        words = other.split()
+    for other, words in others:
         if len(words) >= QUOTED_WORDS_MIN and f" {other} " in f" {said} ":
             return 1.0
         for one in clauses:
