@@ -54,7 +54,7 @@ def test_further_updates_are_read_as_such_and_further_decoys_are_not() -> None:
 
     right = [is_read(*pair) for pair in FURTHER["updates"]]
     assert sum(right) >= 0.78 * len(right)
-    assert sum(right[-FRESH:]) >= 0.7 * FRESH
+    assert sum(right[-FRESH:]) >= 0.75 * FRESH
     touched = [pair for pair in FURTHER["decoys"] if is_read(*pair)]
     assert len(touched) <= 0.05 * len(FURTHER["decoys"])
 
@@ -65,7 +65,7 @@ def test_pairs_that_nothing_was_fitted_to_are_told_apart() -> None:
     read = [is_newer_answer(it["older"], it["newer"], it["question"]) for it in items]
     updates = [one for one, it in zip(read, items, strict=True) if it["label"]]
     decoys = [one for one, it in zip(read, items, strict=True) if not it["label"]]
-    assert sum(updates) >= 0.45 * len(updates)
+    assert sum(updates) >= 0.5 * len(updates)
     assert sum(decoys) <= 1
 
 
