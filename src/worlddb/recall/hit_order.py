@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.embed.wordllama_embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
-from worlddb.language.answer_signs import is_newer_answer
+from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.statement import (
     Statement,
     asked_of,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from worlddb.recall.confidence import Lacking
     from worlddb.recall.ranker import Candidates, Scores
 
-HITS_COMPARED_MAX = 20  # Every pair is compared as frames; what ranks lower is hardly read.
+HITS_COMPARED_MAX = 40  # An update in other words may rank low: it shares no word with the question.
 ANSWERS_MAX = 3  # Hits taken for answers, which a later one in other words may replace.
 SAID = frozenset({"Memory", "Turn", "Fact"})
 """Types of nodes that state something."""
@@ -111,37 +112,50 @@ class _Answer(NamedTuple):
     trust: int
 
 
+class Recency(NamedTuple):
+    """Positions with newer answers before older ones, and which row may have replaced which.
+
+    `newest` is by the older row; `chances` are by the older and the newer row.
+    """
+
+    order: list[int]
+    newest: dict[int, int]
+    chances: dict[tuple[int, int], float]
+
+
 def newer_first(
     order: Sequence[int],
     rows: Sequence[int],
     nodes: Mapping[int, Node],
     question: str,
     trust: Mapping[int, int],
-) -> tuple[list[int], dict[int, int]]:
-    """Return positions with newer answers before older ones, and the newest rival of each older.
+) -> Recency:
+    """Return the order with newer answers before older ones, and the newest rival of each older.
 
-    `order` are positions in `rows`, best first. The second value is by row; so is `trust`, without
-    the rows that are trusted in full.
+    `order` are positions in `rows`, best first. `trust` is by row, without the rows that are
+    trusted in full.
     """
-    found = list(order)
-    if asked_of(question) is None or len(found) < 2:
-        return found, {}
-    ranked = _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust)
+    found = Recency(list(order), {}, {})
+    if asked_of(question) is None or len(order) < 2:
+        return found
+    ranked = _answers(order[:HITS_COMPARED_MAX], rows, nodes, trust)
     if len(ranked) < 2:
-        return found, {}
-    best = frozenset(it.at for it in ranked[:ANSWERS_MAX])
-    answers = sorted(ranked, key=lambda it: (it.trust, it.since))
-    outdated: dict[int, int] = {}
-    for number, new in enumerate(answers):
-        older = [old for old in answers[:number] if _replaces(new, old, question, best)]
+        return found
+    chances = _replacements(question, ranked)
+    place = found.order
+    for new in sorted(ranked, key=lambda it: (it.trust, it.since)):
+        older = [old for old in ranked if (old.at, new.at) in chances]
         if not older:
             continue
-        outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
-        first = min(found.index(old.at) for old in older)
-        if found.index(new.at) > first:
-            found.remove(new.at)
-            found.insert(first, new.at)
-    return found, outdated
+        for old in older:
+            if old.since < new.since:
+                found.newest[rows[old.at]] = rows[new.at]
+            found.chances[rows[old.at], rows[new.at]] = chances[old.at, new.at]
+        first = min(place.index(old.at) for old in older)
+        if place.index(new.at) > first:
+            place.remove(new.at)
+            place.insert(first, new.at)
+    return found
 
 
 def _answers(
@@ -163,13 +177,32 @@ def _answers(
     return answers
 
 
-def _replaces(new: _Answer, old: _Answer, question: str, answers: frozenset[int]) -> bool:
-    """Return whether a later answer may have replaced an older one, if that is among `answers`."""
-    if new.speaker != old.speaker:
-        return False
-    if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
-        return True
-    return old.at in answers and is_newer_answer(old.text, new.text, question)
+def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
+    """Return which answer may have replaced which, by position, and how likely that is.
+
+    What is one frame is compared among all; other words only with the first few, which are taken
+    for answers.
+    """
+    found: dict[tuple[int, int], float] = {}
+    texts = [it.text for it in ranked]
+    company = AnswerCompany(question, texts, static_vectors([question, *texts]))
+    for number, old in enumerate(ranked):
+        later = [
+            (place, new)
+            for place, new in enumerate(ranked)
+            if new.speaker == old.speaker
+            and (old.trust, old.since) < (new.trust, new.since)
+            and new.text != old.text
+        ]
+        for _, new in later:
+            if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
+                found[old.at, new.at] = 1.0
+        if number < ANSWERS_MAX:
+            chances = company.probabilities(number, [place for place, _ in later])
+            for (_, new), chance in zip(later, chances, strict=True):
+                if chance >= company.enough:
+                    found.setdefault((old.at, new.at), chance)
+    return found
 
 
 WORLDS_MAX = 2
