@@ -46,12 +46,12 @@ VECTOR_SIGNS = 4  # The last signs of a pair are those by vectors.
 RIDGE = 0.5  # of the weights
 ROUNDS = 15  # Newton's method is done after about ten.
 FOLDS = 10  # parts of the single pairs, left out one after the other
-COMPANY = (6, 20)  # other texts beside a pair: a recall compares up to twenty
+COMPANY = (6, 36)  # other texts beside a pair: a recall compares up to forty
 COMPOSED_UPDATES = 3  # triples of each phrasing of an update
 RANDOM_LATER = 2  # texts of the company that are taken as later ones, for each triple
 SHARES = {"given": 1.0, "composed": 0.5, "derived": 0.1, "random": 0.5}
 """What a triple counts, by where it comes from."""
-ENOUGH = 0.8
+ENOUGH = 0.65
 """From which probability on a pair counts: a wrong mark costs more than a missing one."""
 STORE_TRIPLES, STORE_FILLERS = 10, 20  # in each store of the measure end to end
 RESAMPLES = 1_000  # for intervals of 95 %

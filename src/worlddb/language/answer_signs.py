@@ -58,6 +58,7 @@ OPENING_WORDS = 3  # "My sister Ana lives …": who is named later than this is 
 PREFIX_MIN = 2  # The shortest beginning of a word that a star may follow in the list of fields.
 KIND_NEAR = 0.5  # "on Monday", "on the 4th"; "Ana", "Frau Kern": it may be the same kind of answer.
 LABEL_CHARS_MAX = 30  # "Codename: Heron", "New number, everyone: 555-9876"
+LINK_MIN = 0.1  # A weaker link is none.
 FIELD_WORTH = 0.5  # of a field that two texts share, beside a word they share: a field is wider
 
 _PERSONS, _WAS, _OTHERS, _NOT = map(listed, ("person", "was", "others", "not"))
@@ -65,6 +66,7 @@ _NEWS = listed("change")
 _PERSON_SIGNS = tuple(sorted(word for word in _PERSONS if not word[0].islower()))
 _SINCE, _LATELY, _INTENT = map(Phrases, ("since", "lately", "intent"))
 _NEWLY, _TURNED, _ENDED, _THEN = map(Phrases, ("newly", "turned", "ended", "then"))
+_ACQUIRED = Phrases("acquired")
 _SELF_SIGNS = frozenset("我私僕俺")
 _CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]|\s[-–—]\s")
 _SENTENCE = re.compile(r"(?<!\b[A-Z][a-z])[;.!?](?=\s|$)|[。！？；\n]")  # not after "Dr."
@@ -73,6 +75,7 @@ _MARKS = ".,;:!?\"'()¿¡«»“”…-"
 _GENITIVE = re.compile(r"'s?$")
 _NAMES = frozenset({"name", "person", "place"})
 _COUNTED = frozenset({"date", "number"})
+_SURE_KINDS = frozenset({"date", "person", "place"})
 
 
 class _Fields:
@@ -199,6 +202,7 @@ def _told(said: Statement, forms: frozenset[str], plain: str) -> dict[str, bool]
         "intent": _INTENT.are_in(forms, plain),
         "since": _SINCE.are_in(forms, plain),
         "lately": _LATELY.are_in(forms, plain),
+        "acquired": _ACQUIRED.are_in(forms, plain),
         "was": not _WAS.isdisjoint(forms),
         "not": not _NOT.isdisjoint(forms),
     }
@@ -294,6 +298,7 @@ class _LaterPart:
         """Return of what kind the older value is, and how well a new word meets it."""
         kinds = {word.kind for word in self._basis.value}
         lost, new = {word.kind for word in self.lost}, {word.kind for word in self.foreign}
+        self.is_same_kind = not _SURE_KINDS.isdisjoint(lost & new)
         for kind, of in (("number", _COUNTED), ("name", _NAMES)):
             if kinds & of:
                 if lost & new & of:
@@ -331,13 +336,14 @@ class _Links:
         """Return 1 for what at most two texts have, 0 for what all have."""
         return 1.0 - max(0, count - 2) / self._size
 
-    def between(self, basis: _OlderAnswer, new: _SignText) -> tuple[float, float]:
-        """Return how strong the link of a text is, and how rare the rarest part of it is."""
+    def strength(self, basis: _OlderAnswer, new: _SignText) -> float:
+        """Return how strong the link of a text with an older answer is."""
+        if not basis.is_linked(new):
+            return 0.0
         stems = [self._rarity(self._stems[stem]) for stem in basis.known & new.stems]
         fields = [self._rarity(self._fields[it]) for it in _bits(basis.fields & new.fields)]
         asked = [self._rarity(self._fields[it]) for it in _bits(basis.asked.fields & new.fields)]
-        strength = sum(stems) + FIELD_WORTH * max((*fields, 0.0)) + FIELD_WORTH * sum(asked)
-        return strength, max((*stems, *fields, 0.0))
+        return sum(stems) + FIELD_WORTH * (max((*fields, 0.0)) + sum(asked))
 
 
 def _bits(number: int) -> list[int]:
@@ -371,7 +377,10 @@ class AnswerCompany:
         linked = [place for place, at in enumerate(later) if basis.is_linked(self._texts[at])]
         found = [0.0] * len(later)
         if linked:
-            signs = [list(self._signs(basis, old, later[place]).values()) for place in linked]
+            strengths = self._strengths(basis)
+            signs = [
+                list(self._signs(basis, strengths, old, later[place]).values()) for place in linked
+            ]
             chances = _model(self._learned).probabilities(np.array(signs))
             for place, chance in zip(linked, chances.tolist(), strict=True):
                 found[place] = chance
@@ -388,9 +397,15 @@ class AnswerCompany:
 
     def signs(self, old: int, new: int) -> dict[str, float]:
         """Return the signs of a pair by name, each from 0 to 1."""
-        return self._signs(_OlderAnswer(self._asked, self._texts[old]), old, new)
+        basis = _OlderAnswer(self._asked, self._texts[old])
+        return self._signs(basis, self._strengths(basis), old, new)
 
-    def _signs(self, basis: _OlderAnswer, old: int, at: int) -> dict[str, float]:
+    def _strengths(self, basis: _OlderAnswer) -> list[float]:
+        return [self._links.strength(basis, it) for it in self._texts]
+
+    def _signs(
+        self, basis: _OlderAnswer, strengths: Sequence[float], old: int, at: int
+    ) -> dict[str, float]:
         new = self._texts[at]
         whole = part = _LaterPart(basis, new)
         clauses = _clauses(new.text)
@@ -399,12 +414,8 @@ class AnswerCompany:
                 (_LaterPart(basis, clause) for clause in clauses),
                 key=lambda it: it.kept + it.value + _cosine(basis.old, it.new),
             )
-        strength, rarity = self._links.between(basis, new)
-        others = [
-            self._links.between(basis, it)[0]
-            for place, it in enumerate(self._texts)
-            if place not in (old, at)
-        ]
+        strength = strengths[at]
+        best = max(it for place, it in enumerate((*strengths, 0.0)) if place not in (old, at))
         return {
             **_topic_signs(basis, whole, part),
             **_news_signs(basis, whole),
@@ -412,9 +423,8 @@ class AnswerCompany:
             **_frame_signs(basis, whole),
             **_value_signs(basis, whole, part),
             "link": min(1.0, strength / 3),
-            "rare": rarity,
-            "nearest": strength / max(strength, *others, 1e-9) if others else 1.0,
-            "nearer": float(all(strength > it for it in others)),
+            "nearest": strength / max(strength, best, LINK_MIN),
+            "nearer": float(strength > best),
             **self._vector_signs(old, at),
         }
 
@@ -456,7 +466,6 @@ def _topic_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
         "older covers": _shared(asked.content, old.stems),
         "covers": _shared(asked.content, new.stems),
         "kept": whole.kept,
-        "none kept": float(bool(basis.keys) and not whole.kept),
         "name lost": float(bool(lost_names)),
         "like older": _cosine(old, new),
         "like question": _cosine(asked, new),
@@ -480,13 +489,11 @@ def _value_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
     """Return whether the later text has what may stand for the older value."""
     others = [word for word in part.foreign if word.kind == "word"]
     return {
-        "value": whole.value,
+        "same kind": float(whole.is_same_kind),
         "number missing": (1 - whole.value) * (whole.kind == "number"),
         "name missing": (1 - whole.value) * (whole.kind == "name"),
         "told": 1 - len(whole.lost) / max(1, len(basis.value)),
-        "is told": float(len(whole.lost) < len(basis.value)),
         "alike": whole.alike,
-        "part alike": part.alike,
         "nothing new": float(not whole.foreign),
         "foreign": len(whole.foreign) / max(1, len(whole.new.content)),
         "part value": part.value,
@@ -501,10 +508,7 @@ def _news_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     """Return how the later text is told, where the older one is not told so."""
     before, now = basis.old.told, whole.new.told
     found = {name: float(is_so and not before[name]) for name, is_so in now.items()}
-    return found | {
-        "denied": float(before["not"] != now["not"]),
-        "end of told": found["end"] * (len(whole.lost) < len(basis.value)),
-    }
+    return found | {"end of told": found["end"] * (len(whole.lost) < len(basis.value))}
 
 
 def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
@@ -518,7 +522,7 @@ def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> d
         "person in part": float(part.has_other_person),
         "owner": float(not new.said.owners <= basis.known),
         "self": float(new.is_self),
-        "asks self": float(asked.is_self),
+        "self gained": float(new.is_self and not asked.is_self and not old.is_self),
         "self lost": float(old.is_self and not new.is_self),
         "subject lost": float(old.subject == "self" and new.subject in ("person", "thing")),
         "no subject": float(not new.subject),
@@ -544,7 +548,6 @@ def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     )
     share = (start + end) / max(1, len(left))
     return {
-        "same words": share,
         "same share": (start + end) / max(1, len(right)),
         "other key": share * lost_key,
         "other value": share * (is_other and not lost_key and any(it.stems for it in replaced)),
