@@ -10,7 +10,7 @@ words and by the fields of everyday life that words belong to (`everyday_fields.
 number, a date, a person, a place, a name, a word of one field. *Foreign*: whether it is said of
 somebody or something else. *Told*: as news, as the end of the older value, as a doubt, as the past.
 *Near*: how rare the link is among the other texts that were found, and whether another one is
-nearer. No sign decides alone. A logistic model weighs them; its numbers stand in `answer_signs.json`
+nearer. No sign decides alone. A small network weighs them; its numbers stand in `answer_signs.json`
 with the digest of the data and the command that fitted them (`python -m bench.answer_change`).
 
 A1  What is compared is the whole text and its best clause: "Surprise, I like olives now."
@@ -581,15 +581,18 @@ Floats = NDArray[np.float64]
 
 
 class AnswerModel(NamedTuple):
-    """A logistic model: a weight for each sign, and from which probability on a pair counts."""
+    """A network with one hidden layer, and from which probability on a pair counts."""
 
-    weights: Floats
-    bias: float
+    inner: Floats
+    inner_bias: Floats
+    outer: Floats
+    outer_bias: float
     enough: float
 
     def probabilities(self, signs: Floats) -> Floats:
         """Return the probability of each row of signs."""
-        found: Floats = 1 / (1 + np.exp(-(signs @ self.weights + self.bias)))
+        hidden = np.tanh(signs @ self.inner + self.inner_bias)
+        found: Floats = 1 / (1 + np.exp(-(hidden @ self.outer + self.outer_bias)))
         return found
 
 
@@ -598,5 +601,7 @@ def _model(part: str) -> AnswerModel:
     """Return what was learned with vectors, or from words alone."""
     path = files("worlddb.language").joinpath("answer_signs.json")
     found = json.loads(path.read_text(encoding="utf-8"))
-    bias, *weights = found[part].values()
-    return AnswerModel(np.array(weights), bias, found["enough"])
+    inner, inner_bias, outer, outer_bias = (
+        np.array(list(it.values()) if isinstance(it, dict) else it) for it in found[part].values()
+    )
+    return AnswerModel(inner, inner_bias, outer, float(outer_bias), found["enough"])
