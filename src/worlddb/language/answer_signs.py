@@ -103,9 +103,6 @@ class _Fields:
         found = self._whole.get(form, 0)
         for size in range(PREFIX_MIN, len(form) + 1):
             found |= self._begun.get(form[:size], 0)
-        if not found and "-" in form:
-            for part in form.split("-"):
-                found |= self._whole.get(part, 0)
         return found
 
     def within(self, text: str) -> int:
@@ -246,11 +243,7 @@ def _subject(words: Sequence[_SignWord]) -> str:
 
 @lru_cache(READINGS_KEPT)
 def _clauses(text: str) -> tuple[_SignText, ...]:
-    found = tuple(_reading(part) for part in map(str.strip, _CLAUSE.split(text)) if part)
-    return found or (_reading(text),)
-
-
-# -- the pair --------------------------------------------------------------------------------------
+    return tuple(_reading(part) for part in map(str.strip, _CLAUSE.split(text)) if part)
 
 
 class _OlderAnswer:
@@ -267,7 +260,6 @@ class _OlderAnswer:
         self.key_stems = asked.stems & old.stems
         self.keys = [word for word in asked.content if self.key_stems.intersection(word.stems)]
         self.value = [word for word in old.content if asked.stems.isdisjoint(word.stems)]
-        self.value_stems = frozenset(stem for word in self.value for stem in word.stems)
         self.asks_person = any(word.is_person for word in self.value)
 
     def is_linked(self, new: _SignText) -> bool:
@@ -368,7 +360,6 @@ class AnswerCompany:
         self._texts = [_reading(text) for text in texts]
         self._links = _Links(self._texts)
         self._near = None if vectors is None else vectors @ vectors.T
-        self._usual = [] if self._near is None else self._near[:, 1:].mean(axis=1)
         self._learned = "weights" if vectors is not None else "words_alone"
 
     def probabilities(self, old: int, later: Sequence[int]) -> list[float]:
@@ -433,7 +424,9 @@ class AnswerCompany:
         if self._near is None:
             return {}
         asked, told = self._near[0, at + 1], self._near[old + 1, at + 1]
-        usual = self._usual[0] + self._usual[old + 1]
+        both = self._near[0, 1:] + self._near[old + 1, 1:]
+        others = len(self._texts) - 2
+        usual = (both.sum() - both[old] - both[at]) / others if others else 0.0
         return {
             "near question": float(asked),
             "near older": float(told),
@@ -458,9 +451,7 @@ def _topic_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
     asked, old, new = basis.asked, basis.old, whole.new
     fields = asked.fields & old.fields or asked.fields
     lost_names = [
-        it
-        for it in asked.content[1:]
-        if it.kind in _NAMES and new.stems.isdisjoint(it.stems)
+        it for it in asked.content[1:] if it.kind in _NAMES and new.stems.isdisjoint(it.stems)
     ]
     return {
         "older covers": _shared(asked.content, old.stems),

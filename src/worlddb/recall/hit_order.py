@@ -6,7 +6,8 @@
 
 Two hits answer alike if they are one frame with two values ("The code is 2204", "The code is
 7719"; `language/statement.py`), or if the later one likely answers the question anew
-(`language/answer_signs.py`). Both stay. The older hit says which hit may have replaced it.
+(`language/answer_signs.py`), in the company of all hits that are compared. Both stay. The older hit
+says which hit may have replaced it, and the later one is as sure as the older one was.
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
 N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from worlddb.recall.confidence import Lacking
     from worlddb.recall.ranker import Candidates, Scores
 
-HITS_COMPARED_MAX = 40  # An update in other words may rank low: it shares no word with the question.
+HITS_COMPARED_MAX = 40  # An update that shares no word with the question may rank low.
 ANSWERS_MAX = 3  # Hits taken for answers, which a later one in other words may replace.
 SAID = frozenset({"Memory", "Turn", "Fact"})
 """Types of nodes that state something."""
@@ -127,16 +128,16 @@ def newer_first(
     order: Sequence[int],
     rows: Sequence[int],
     nodes: Mapping[int, Node],
-    question: str,
+    question: str | None,
     trust: Mapping[int, int],
 ) -> Recency:
     """Return the order with newer answers before older ones, and the newest rival of each older.
 
-    `order` are positions in `rows`, best first. `trust` is by row, without the rows that are
-    trusted in full.
+    `order` are positions in `rows`, best first; without a question it stays. `trust` is by row,
+    without the rows that are trusted in full.
     """
     found = Recency(list(order), {}, {})
-    if asked_of(question) is None or len(order) < 2:
+    if question is None or asked_of(question) is None or len(order) < 2:
         return found
     ranked = _answers(order[:HITS_COMPARED_MAX], rows, nodes, trust)
     if len(ranked) < 2:

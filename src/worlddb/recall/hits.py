@@ -31,7 +31,7 @@ from worlddb.recall.confidence import (
     signals_of,
     with_recency,
 )
-from worlddb.recall.hit_order import HITS_COMPARED_MAX, Ranking, Recency, newer_first
+from worlddb.recall.hit_order import HITS_COMPARED_MAX, Ranking, newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.stale_summaries import FACT, SUMMARY, stale_summaries, world_summaries
 from worlddb.view.trust_levels import TrustLevels
@@ -248,11 +248,9 @@ def hits_of(
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    recency = Recency(best, {}, {})
-    if is_compared:
-        recency = newer_first(best, rows, nodes, question or "", _trust(view, nodes))
-        best = recency.order
-    doubts = {row: by for row, by in recency.newest.items() if row not in outdated}
+    asked_now = question if is_compared else None
+    best, newest, chances = newer_first(best, rows, nodes, asked_now, _trust(view, nodes))
+    doubts = {row: by for row, by in newest.items() if row not in outdated}
     is_any_whole = any(node.name and not node.content for node in nodes.values())
     told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
     tokens = {
@@ -265,7 +263,7 @@ def hits_of(
     looked_at = chosen if k >= HITS_READ else _fitting(there, rows, tokens, HITS_READ, max_tokens)
     signals = _signals(ranking, nodes, looked_at, asked)
     sure, own = confidences(signals)
-    own = with_recency(own, [rows[at] for at in looked_at], recency.chances)
+    own = with_recency(own, [rows[at] for at in looked_at], chances)
     ranks = _numbered(ranking.ranks) if explain else {}
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
