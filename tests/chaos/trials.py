@@ -35,6 +35,7 @@ from store.postgres.outages import cut_lines, failovers, killed_servers, side_by
 
 KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
+LIFE_WRITES = 570  # of `crash.cut`, about
 LIVES_PER_STORE = 10
 """So many processes with policies are killed on one store."""
 SHARER = Path(__file__).parents[1] / "crash" / "sharer.py"
@@ -175,8 +176,8 @@ def _wrong_rights(path: Path, rights: dict[tuple[str, str], bool | None]) -> lis
 def power_cuts(folder: Path, rounds: int, seed: int) -> Outcome:
     """Cut the power at writes to the disk, spread over the life of a writer."""
     outcome = Outcome()
-    # A life has some 300 writes; an odd step meets both the headers and the pages of the log.
-    for life in lives(folder, "power", "full", max(1, 300 // rounds) | 1):
+    # An odd step meets both the headers and the pages of the log.
+    for life in lives(folder, "power", "full", max(1, LIFE_WRITES // rounds) | 1):
         outcome.tried += 1
         try:
             verify(life, may_lose=False)
@@ -456,7 +457,7 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "encrypted kills": (encrypted_kills, 2, 100),
     "policy kills": (policy_kills, 1, 100),
     "shared kills": (shared_kills, 2, 150),
-    "power cuts": (power_cuts, 2, 250),
+    "power cuts": (power_cuts, 2, 570),
     "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),
     "mutated imports": (mutated_imports, 15, 400),
