@@ -107,11 +107,11 @@ def policy_kills(folder: Path, rounds: int, seed: int) -> Outcome:
     for number in range(rounds):
         outcome.tried += 1
         # A new store each few lives: what is under hold is never erased, and the file grows.
-        store = folder / f"{number // LIVES_PER_STORE}.db"
+        store, life = folder / f"{number // LIVES_PER_STORE}.db", number % LIVES_PER_STORE
         try:
-            done = kill_keeper(store, number, moments.choice((0, 1, 3)), moments.uniform(0, 0.2))
+            done = kill_keeper(store, life, moments.choice((0, 1, 3)), moments.uniform(0, 0.2))
         except AssertionError as error:
-            outcome.failures.append(f"policy kill {number}: {error!s:.200}")
+            outcome.failures.append(f"policy kill {number}: {error!s:.500}")
             break
         outcome.count("policies applied", done)
     return outcome
