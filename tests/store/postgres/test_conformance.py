@@ -177,7 +177,8 @@ def test_a_list_of_words_that_was_changed_is_found_and_mended(address: str) -> N
             tx.create_nodes(drafts)
         with db.engine.store.derive() as session:
             sql = "UPDATE words SET places = set_byte(places, length(places) - 4, 9)"
-            session.session.execute(f"{sql} WHERE word = 'hous' AND length < 0")
+            own: Any = session
+            own.session.execute(f"{sql} WHERE word = 'hous' AND length < 0")
         assert any("words" in problem for problem in map(str, db.check()))
         assert db.engine.store.mend()
         assert db.check() == []
