@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -23,7 +25,7 @@ from worlddb.store.postgres.sql_dialect import (
 )
 from worlddb.store.postgres.word_table import ServerLoad, WordTable, postings_of, single_rows
 from worlddb.store.rows import Head
-from worlddb.store.tables.derived_tables import REACHED_SQL
+from worlddb.store.tables.derived_tables import MODELS_SQL, REACHED_SQL
 from worlddb.store.tables.sql_session import (
     HEAD_SQL,
     DeferredIndexes,
@@ -35,7 +37,20 @@ from worlddb.store.tables.table_scan import TableScan
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
 REMEMBERED_MAX = 64  # Rows of an answer that a snapshot remembers: heads, models, some nodes.
+ANSWERS_KNOWN_MAX = 2_000  # Answers that snapshots of one commit share: some megabytes.
 ROWS_KNOWN_MAX = 20_000  # Ids whose rows a store remembers: two or three megabytes.
+
+
+_DERIVED = re.compile(
+    r"\b(lookups\w*|models|vectors|tokens|pools|pages|waiting|recalls|words|heads|side_lines)\b"
+)
+"""The tables that change without a commit."""
+
+
+@cache
+def _is_of_commit(sql: str) -> bool:
+    """Return whether the answer to a question is the same for as long as nobody commits."""
+    return sql.startswith(("SELECT", "WITH", "\n")) and not _DERIVED.search(sql)
 
 
 class FoundRows(list[Any]):
@@ -53,6 +68,30 @@ class FoundRows(list[Any]):
     def fetchall(self) -> FoundRows:
         """Return all rows."""
         return self
+
+
+Answers = dict[tuple[str, Any], FoundRows]
+"""By SQL and values."""
+
+
+class KnownAnswers:
+    """What snapshots of one commit have been told of tables that only a commit changes.
+
+    Sessions that began at another commit keep the answers of that one.
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: tuple[Head | None, Answers] = None, {}  # One value: threads change it at once.
+
+    def at(self, head: Head) -> Answers:
+        """Return the answers of a commit."""
+        known, answers = self._held
+        if head != known or len(answers) >= ANSWERS_KNOWN_MAX:
+            answers = {}
+            self._held = head, answers
+        return answers
 
 
 class KnownRows(dict[bytes, int]):
@@ -88,17 +127,20 @@ class ServerSession(SqlSession):
 
     What writes and has no answer is kept, and sent with the next statement that has one, or with
     the COMMIT: each answer that is waited for costs a way to the server and back. For the same
-    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, what every
-    transaction asks first comes with its beginning (`foreseen`), and nobody waits for the end of a
-    snapshot (`end`). `rows` are the rows of ids that all sessions of a store have met.
+    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, nor what another
+    snapshot of the same commit was told (`known`), what every transaction asks first comes with its
+    beginning (`foreseen`), and nobody waits for the end of a snapshot (`end`). `rows` are the rows
+    of ids that all sessions of a store have met.
     """
 
     __slots__ = (
         "_answers",
         "_is_ending",
         "_kept",
+        "_known",
         "_later",
         "_line",
+        "_of_commit",
         "_rows",
         "_streams",
         "foreseen",
@@ -106,10 +148,15 @@ class ServerSession(SqlSession):
     )
 
     def __init__(
-        self, con: Connection[Any], context: SessionContext, rows: dict[bytes, int]
+        self,
+        con: Connection[Any],
+        context: SessionContext,
+        rows: dict[bytes, int],
+        known: KnownAnswers,
     ) -> None:
         self._line = ServerPipeline(con)
         self._rows = rows
+        self._known = known
         self._kept: list[Statement] = []
         self._streams = 0
         self._is_ending = self.is_snapshot = False
@@ -121,7 +168,8 @@ class ServerSession(SqlSession):
         """Drop what was remembered of a snapshot, and what was not sent."""
         super().forget()
         self._kept = []
-        self._answers: dict[tuple[str, Any], FoundRows] = {}
+        self._answers: Answers = {}
+        self._of_commit = self._answers
         self.node_rows = KnownRows(self, self._rows)
 
     def begin(self, statements: Sequence[Statement], *, is_snapshot: bool) -> None:
@@ -132,9 +180,12 @@ class ServerSession(SqlSession):
         if self._is_ending:  # Not by `get_result`: it would keep all threads waiting.
             self.con.wait(fetch_many(self.con.pgconn))
             self._is_ending = False
-        asked = (HEAD_SQL, REACHED_SQL)
+        asked = (HEAD_SQL, REACHED_SQL, MODELS_SQL) if is_snapshot else (HEAD_SQL, REACHED_SQL)
         found, _ = self._line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
         self.foreseen = dict(zip(asked, map(FoundRows, found), strict=True))
+        if is_snapshot and found[0]:
+            self.head = Head(*found[0][0])
+            self._of_commit = self._known.at(self.head)
 
     def end(self) -> None:
         """Have the server roll back what is open, without waiting for that."""
@@ -204,16 +255,17 @@ class ServerSession(SqlSession):
             self.keep(translated_sql(sql), values)
             return FoundRows()
         if values is None and sql in self.foreseen:
-            return self.foreseen.pop(sql)
+            return self.foreseen[sql] if self.is_snapshot else self.foreseen.pop(sql)
         if not self.is_snapshot:
             return self.run(translated_sql(sql), values)
         key = sql, tuple(values or ())
-        if key not in self._answers:
+        answers = self._of_commit if _is_of_commit(sql) else self._answers
+        found = answers.get(key)
+        if found is None:
             found = self.run(translated_sql(sql), values)
-            if len(found) > REMEMBERED_MAX:
-                return found
-            self._answers[key] = found
-        return self._answers[key]
+            if len(found) <= REMEMBERED_MAX:
+                answers[key] = found
+        return found
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
