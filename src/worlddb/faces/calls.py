@@ -208,8 +208,8 @@ CONFIRM = Parameter(
     name="confirm",
     type="confirm",
     in_command=False,  # There a person is asked, or says --yes.
-    help="Leave it out where a person can be asked. Otherwise, once the user has agreed, the value "
-    "of the scope once more, such as the same text as user_id; or true.",
+    help="Once the user has agreed: the value of the scope once more, such as the same text as "
+    "user_id; or true. Leave it out where a person can be asked.",
     tool_help="Once the user agreed: true.",
 )
 

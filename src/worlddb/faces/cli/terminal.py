@@ -43,6 +43,11 @@ def iso(time: datetime | None) -> str:
     return "" if time is None else time.isoformat().replace("+00:00", "Z")
 
 
+def second(time: datetime | None) -> str:
+    """Return a time to the second, for tables; "" for none."""
+    return "" if time is None else iso(time.replace(microsecond=0))
+
+
 def paint(text: str, style: str) -> str:
     """Return `text` in a style if stdout shows colours (see no-color.org)."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
