@@ -262,9 +262,7 @@ def compare_partitions(address: str, it: Comparison) -> None:
     with psycopg.connect(address, autocommit=True) as con:
         con.execute("CREATE SCHEMA bench; SET search_path = bench")
         for name, kind in (("plain", ""), ("divided", " PARTITION BY HASH (tenant)")):
-            con.execute(
-                f"CREATE TEMPORARY TABLE {name} ({columns}, PRIMARY KEY (tenant, row)){kind}"
-            )
+            con.execute(f"CREATE TABLE {name} ({columns}, PRIMARY KEY (tenant, row)){kind}")
             for number in range(PARTITIONS if kind else 0):
                 con.execute(
                     f"CREATE TABLE part_{number} PARTITION OF {name} FOR VALUES WITH "

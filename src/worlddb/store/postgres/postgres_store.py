@@ -6,9 +6,8 @@ process, and tenants never wait for each other. All settings are those of a tran
 LOCAL`), so a pooler that hands out connections by transaction does no harm. Everything that starts
 a transaction is sent at once and tried again on a new connection while nothing has been done yet.
 
-Held worlds and caches look at the journal's head at the beginning of each read. So what another
-server has written is seen by the next read, without notifications, which would make all commits of
-a cluster wait for each other.
+Held worlds look at the journal's head at the beginning of each read. So what another server has
+written is seen by the next read, without notifications, for which all commits of a cluster wait.
 """
 
 from __future__ import annotations
@@ -69,6 +68,7 @@ LINE_OPTIONS: dict[str, Any] = {
 """A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
 address says itself holds instead."""
 FIRST_TENANT = "main"
+ENDS = "08", "57P"  # The classes of errors that end a connection.
 REFUSALS = "authentication failed", "does not exist", "no pg_hba.conf entry", "could not translate"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
 """The tables that an erasure takes texts from."""
@@ -353,10 +353,7 @@ class PostgresStore:
                 return session
             except BaseException as error:
                 session.con.close()
-                is_lost = isinstance(error, psycopg.OperationalError) and session.con.broken
-                if self._is_pooled(session):
-                    continue
-                if is_new or not is_lost:
+                if not self._is_pooled(session) and (is_new or not _is_lost(error)):
                     raise
 
     def _is_pooled(self, session: ServerSession) -> bool:
@@ -589,6 +586,13 @@ class PostgresStore:
 def _close_all(sessions: list[ServerSession]) -> None:
     while sessions:
         sessions.pop().con.close()
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether a connection has ended: the server may say so before the line is closed."""
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or ENDS[0]).startswith(
+        ENDS
+    )
 
 
 def _is_refusal(error: Exception) -> bool:
