@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +95,13 @@ def ablate(args: argparse.Namespace) -> int:
         if not agreed(args, left):
             return 1
         finished: dict[str, Finished] = {}
-        for number, (title, settings, roles) in enumerate(runs, 1):
-            label = f"{number} of {len(runs)}: {title}"
-            out = _folder(args.out, title)
-            finished[title] = _run(args, settings, roles, plan, out, label)
+        if base.asks_model:
+            for number, (title, settings, roles) in enumerate(runs, 1):
+                label = f"{number} of {len(runs)}: {title}"
+                out = _folder(args.out, title)
+                finished[title] = _run(args, settings, roles, plan, out, label)
+        else:
+            finished = _run_rows(args, rows, plan, args.out, f"{len(rows)} rows")
         table = table_of(finished, plan.told)
         if args.out:
             heading = f"{base.benchmark}: {base.mode}, ablated"
@@ -123,11 +126,8 @@ def overview(args: argparse.Namespace) -> int:
         one = _options_of(args, path, form, reader=args.reader or "rules")
         base = _settings(one)
         plan = _plan(one, base)
-        runs = {
-            title: _run(one, settings, None, plan, None, f"{form}: {title}").records
-            for title, settings in variants(base)
-        }
-        rows += overview_rows(form, runs)
+        runs = _run_rows(one, list(variants(base)), plan, None, form)
+        rows += overview_rows(form, {title: run.records for title, run in runs.items()})
     _print_rankings(args, rows)
     return 0
 
@@ -307,7 +307,44 @@ def _run(
 ) -> Finished:
     from worlddb.evaluate.benchmark_run import run_benchmark
 
-    count = len(plan.questions)
+    with _asking(label, len(plan.questions)) as told:
+        finished = run_benchmark(
+            args.data,
+            settings,
+            roles,
+            plan=plan,
+            out=out,
+            workers=args.workers or (QA_WORKERS if roles is not None else 1),
+            more=lambda: {**_machine(), **paid(args, roles)},
+            **told,
+        )
+    _tell_kept(finished, out)
+    return finished
+
+
+def _run_rows(
+    args: argparse.Namespace,
+    rows: Sequence[tuple[str, RunSettings]],
+    plan: QuestionPlan,
+    out: str | None,
+    label: str,
+) -> dict[str, Finished]:
+    """Return several runs over the same questions, by title; none of them asks a model."""
+    from worlddb.evaluate.benchmark_run import BenchmarkRow, run_rows
+
+    given = [BenchmarkRow(settings, _folder(out, title)) for title, settings in rows]
+    with _asking(label, len(plan.questions) * len(rows)) as told:
+        found = run_rows(
+            args.data, given, plan=plan, workers=args.workers or 1, more=_machine, **told
+        )
+    for row, finished in zip(given, found, strict=True):
+        _tell_kept(finished, row.out)
+    return {title: finished for (title, _), finished in zip(rows, found, strict=True)}
+
+
+@contextmanager
+def _asking(label: str, count: int) -> Iterator[dict[str, Callable[[int], None]]]:
+    """Show how far the questions of a run are, by what is called when it begins and goes on."""
     with Progress(label, unit="questions", total=count, tells=True) as progress:
 
         def begin(left: int) -> None:
@@ -316,23 +353,15 @@ def _run(
             if left < count:
                 progress.tell(f"{label}: {count - left} of {count} questions are done already")
 
-        finished = run_benchmark(
-            args.data,
-            settings,
-            roles,
-            plan=plan,
-            out=out,
-            workers=args.workers or (QA_WORKERS if roles is not None else 1),
-            on_begin=begin,
-            on_done=progress.show,
-            more=lambda: {**_machine(), **paid(args, roles)},
-        )
+        yield {"on_begin": begin, "on_done": progress.show}
+
+
+def _tell_kept(finished: Finished, out: str | None) -> None:
     if finished.is_report_kept:
         sys.stderr.write(
             f"{out}: has a report of more questions, which is left as it was; for one of these "
             "alone choose another --out\n"
         )
-    return finished
 
 
 def _machine() -> dict[str, str]:
