@@ -26,7 +26,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from typing import Any, NamedTuple
@@ -237,7 +237,8 @@ def _follow_parent() -> None:
 def retrieve(rows: Sequence[RunSettings], work: CaseWork) -> Iterator[tuple[int, Record]]:
     """Yield the records of a conversation whose questions are only looked up, with their rows.
 
-    Rows that differ only in how they ask share a store.
+    Rows that differ only in how they ask share a store. Where nothing was accepted as the same, a
+    row without accepted classes has the ranks of the one with them.
     """
     left = list(enumerate(rows))
     while left:
@@ -246,12 +247,19 @@ def retrieve(rows: Sequence[RunSettings], work: CaseWork) -> Iterator[tuple[int,
         left = [one for one in left if one not in alike]
         with _store(first) as db:
             stored = write_case(db, work.case, first, None)
+            has_classes = bool(db.proposals("accepted"))
+            asked: list[tuple[RunSettings, list[Record]]] = []
             for number, settings in alike:
+                same = settings if has_classes else replace(settings, classes=True)
+                before = next((found for one, found in asked if one == same), None)
+                found: list[Record] = []
+                asked.append((same, found))
                 _warm(db, settings)
-                for place in work.wanted:
+                for at, place in enumerate(work.wanted):
                     question = work.case.questions[place]
-                    ranks = _ranks(db, work.case, question, stored, settings)
-                    yield number, _record(work, question, stored) | ranks
+                    ranks = before and before[at]
+                    found.append(ranks or _ranks(db, work.case, question, stored, settings))
+                    yield number, _record(work, question, stored) | found[-1]
 
 
 def _store(settings: RunSettings) -> WorldDB:
