@@ -24,8 +24,8 @@ from worlddb.faces.cli.evaluation_models import (
 from worlddb.faces.cli.terminal import Progress, print_json, print_table
 
 if TYPE_CHECKING:
+    from worlddb.evaluate.benchmark_cases import RunSettings
     from worlddb.evaluate.benchmark_run import Finished
-    from worlddb.evaluate.benchmark_settings import RunSettings
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import QuestionPlan
     from worlddb.evaluate.run_folder import Calls
@@ -191,7 +191,7 @@ def _write_weights(
     """Write fitted weights and where they come from into a file."""
     import json
 
-    from worlddb.evaluate.benchmark_settings import SEED
+    from worlddb.evaluate.benchmark_cases import SEED
     from worlddb.evaluate.run_folder import file_digest
 
     given = ("sample", "limit", "seed", "embedder")
@@ -251,7 +251,7 @@ def _plan(args: argparse.Namespace, settings: RunSettings) -> QuestionPlan:
 
 
 def _settings(args: argparse.Namespace) -> RunSettings:
-    from worlddb.evaluate.benchmark_settings import LANES, SEED, RunSettings
+    from worlddb.evaluate.benchmark_cases import LANES, SEED, RunSettings
     from worlddb.evaluate.data_sets import DATA_SETS, format_of
     from worlddb.evaluate.model_answers import load_prompts
     from worlddb.faces.face_settings import settings_from

@@ -20,7 +20,7 @@ from worlddb.faces.cli.command_options import agreed_at_terminal
 
 if TYPE_CHECKING:
     from worlddb import ChatSettings
-    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.benchmark_cases import RunSettings
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import PlannedQuestion
     from worlddb.evaluate.run_folder import Calls

@@ -1,27 +1,70 @@
-"""The MCP server: tools, resources, prompt and completion, for any transport and both eras."""
+"""The MCP server: tools, resources, prompt and completion, for any transport and both eras.
+
+Open subscriptions: `subscriptions/listen` has no answer until it ends, so a server must end it.
+
+Clients keep one open as long as they run. A server that stops would wait for it as for a call.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
+import anyio
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, RequestStateSecurity
+from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, GetPromptResult, InputRequiredResult
+from mcp.types import (
+    INVALID_PARAMS,
+    GetPromptResult,
+    InputRequiredResult,
+    SubscriptionsListenResult,
+)
 
 from worlddb import __version__
-from worlddb.faces.mcp.mcp_resources import INSTRUCTIONS, add_completion, add_guide, add_resources
-from worlddb.faces.mcp.memory_tools import (
-    CallRunner,
-    MemorySource,
-    memory_tools,
-    run_on_any_thread,
+from worlddb.faces.mcp.mcp_resources import (
+    INSTRUCTIONS,
+    add_completion,
+    add_guide,
+    add_resources,
+    search_fetch_tools,
 )
-from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
-from worlddb.faces.mcp.search_fetch import search_fetch_tools
+from worlddb.faces.mcp.memory_tools import CallRunner, MemorySource, memory_tools, run_on_any_thread
 
 if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
+
+
+LISTEN = "subscriptions/listen"
+
+
+class OpenSubscriptions:
+    """The subscriptions that are open: a middleware of the server that can end them all."""
+
+    def __init__(self) -> None:
+        self._open: set[anyio.CancelScope] = set()
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+    ) -> HandlerResult:
+        """Pass a request on; a subscription ends when it is told to."""
+        if ctx.method != LISTEN:
+            return await call_next(ctx)
+        with anyio.CancelScope() as scope:
+            self._open.add(scope)
+            try:
+                return await call_next(ctx)
+            finally:
+                self._open.discard(scope)
+        # The last frame of the stream: it ended on purpose.
+        return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: ctx.request_id})
+
+    def end(self) -> None:
+        """End them all. Each client is told, and may subscribe anew."""
+        for scope in list(self._open):
+            scope.cancel()
+
 
 NAME = "worlddb"
 

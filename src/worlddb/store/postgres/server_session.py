@@ -1,11 +1,21 @@
-"""Server session: one connection to PostgreSQL in one transaction; its text index and scans."""
+"""Server session: one connection to PostgreSQL in one transaction; its text index and scans.
+
+Server lines: what belongs to a tenant and is no part of its journal: key and record of reads.
+
+Server load: the words of a bulk load, analysed by one thread while the server indexes others.
+
+Rows go to the server as one array for each column, a batch in one statement. COPY would do no more:
+PostgreSQL refuses it where row-level security holds.
+"""
 
 from __future__ import annotations
 
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager
 from math import log
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -32,8 +42,8 @@ from worlddb.store.tables.sql_session import (
     DeferredIndexes,
     SessionContext,
     SqlSession,
+    TableScan,
 )
-from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
@@ -264,8 +274,6 @@ class ServerSession(SqlSession):
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
         """Put the words of new texts off until the end of a load."""
-        from worlddb.store.postgres.server_load import ServerLoad
-
         return ServerLoad(self)
 
     def scan(self) -> ServerScan:
@@ -515,3 +523,65 @@ class ServerScan(TableScan):
         return (
             [f"words: the index has a node row {min(stored)} that is not there"] if stored else []
         )
+
+
+class ServerLines:
+    """The lines of one name in the table `side_lines`."""
+
+    def __init__(
+        self, beside: Callable[[], AbstractContextManager[ServerSession]], name: str
+    ) -> None:
+        self._beside = beside
+        self._name = name
+
+    def add(self, line: str) -> None:
+        """Add a line; when the call returns, it is kept."""
+        with self._beside() as session:
+            session.run("INSERT INTO side_lines (name, line) VALUES ($1, $2)", (self._name, line))
+
+    def read(self) -> dict[int, str]:
+        """Return all lines by number, in the order of writing."""
+        with self._beside() as session:
+            sql = "SELECT number, line FROM side_lines WHERE name = $1 ORDER BY number"
+            return {row[0]: row[1] for row in session.run(sql, (self._name,))}
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove lines for good."""
+        with self._beside() as session:
+            sql = "DELETE FROM side_lines WHERE name = $1 AND number = ANY ($2)"
+            session.run(sql, (self._name, list(numbers)))
+
+
+TEXTS_BATCH = 2_000
+"""Texts in one statement: a megabyte or two of words, sorted, so that each page is met once."""
+
+
+class ServerLoad:
+    """A load that puts the words of its texts off until its end."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self.names = {"words"}
+        self._session = session
+        self._texts: list[NewText] = []
+        self._batches: list[Future[NewWords]] = []
+
+    def keep(self, rows: Iterable[NewText]) -> None:
+        """Keep texts in memory until their words are written."""
+        self._texts.extend(rows)
+
+    def analyse(self, pool: Executor) -> None:
+        """Have the words analysed while the server writes, which needs no Python."""
+        self._batches = [pool.submit(words_of, batch) for batch in self._split()]
+        self._session.flush()
+
+    def _split(self) -> list[list[NewText]]:
+        texts = self._texts
+        return [texts[at : at + TEXTS_BATCH] for at in range(0, len(texts), TEXTS_BATCH)]
+
+    def build(self) -> None:
+        """Write the words; the load is over with it."""
+        self._session.deferred = None
+        table = WordTable(self._session)
+        for batch in self._batches or map(words_of, self._split()):
+            table.add(batch.result() if isinstance(batch, Future) else batch)
+            self._session.flush()

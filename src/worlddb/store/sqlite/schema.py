@@ -34,8 +34,7 @@ import apsw
 
 from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.model.address import ERASED, ROOT_NAME, content_key
-from worlddb.store.rows import ROOT_ROW
-from worlddb.store.tables.genesis import first_commit, root_node
+from worlddb.store.rows import ROOT_ROW, first_commit, root_node
 
 APPLICATION_ID = 0x57724442  # "WrDB": what `file` and `open` recognise the store by.
 

@@ -11,7 +11,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import command, flag, option, wants_json
 from worlddb.faces.cli.terminal import one_line, print_json
 from worlddb.faces.hooks.client_dialects import DIALECTS
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from worlddb.faces.clients.client_catalog import McpClient
