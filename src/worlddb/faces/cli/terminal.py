@@ -60,6 +60,11 @@ def iso(time: datetime | None) -> str:
     return "" if time is None else time.isoformat().replace("+00:00", "Z")
 
 
+def second(time: datetime | None) -> str:
+    """Return a time to the second, for tables; "" for none."""
+    return "" if time is None else iso(time.replace(microsecond=0))
+
+
 def paint(text: str, style: str) -> str:
     """Return `text` in a style if stdout shows colours (see no-color.org)."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
@@ -286,6 +291,8 @@ def print_written(done: Written, as_json: bool, _: str = "") -> None:
         return
     if done.created:
         print(paint(f"remembered {done.id.short}", "green"))
+    elif done.commit is not None:  # A document again: some of its passages are others.
+        print(paint(f"updated {done.id.short}", "green"))
     else:
         print(f"known already: {done.id.short}")
     entities = [f"{one.name}{' (new)' if one.created else ''}" for one in done.entities]
@@ -302,7 +309,7 @@ def print_written(done: Written, as_json: bool, _: str = "") -> None:
             ("left_out", "; ".join(done.left_out)),
             ("waits", f"{done.pending}; see worlddb extract --pending" if done.pending else ""),
             ("commit", "" if seq is None else str(seq)),
-            ("root_state", str(done.root_state)),
+            ("root_state", done.root_state.short),
         ]
     )
 
@@ -337,7 +344,7 @@ def print_retired(done: Sequence[Retired], as_json: bool) -> None:
     also = f" and {scopes_text(scopes)}" if scopes else ""
     print(f"ended {what}{also}" if ids or scopes else "had ended already")
     print_fields(
-        [("commit", "" if seq is None else str(seq)), ("root_state", str(last.root_state))]
+        [("commit", "" if seq is None else str(seq)), ("root_state", last.root_state.short)]
     )
 
 
@@ -350,9 +357,9 @@ def print_memories(page: MemoryPage, as_json: bool, empty: str) -> None:
     several = len({memory.actor for memory in page}) > 1
 
     def row(memory: Remembered) -> tuple[str, ...]:
-        until = (iso(memory.valid_to),) if ended else ()
+        until = (second(memory.valid_to),) if ended else ()
         whose = (scopes_text(memory.scopes), *((memory.actor,) if several else ()))
-        return (memory.id.short, iso(memory.valid_from), *until, *whose, preview(memory.text))
+        return (memory.id.short, second(memory.valid_from), *until, *whose, preview(memory.text))
 
     until, whose = ("valid_to",) if ended else (), ("actor",) if several else ()
     headers = ("id", "valid_from", *until, "scopes", *whose, "text")
@@ -365,7 +372,7 @@ def print_scopes(page: ScopePage, as_json: bool, empty: str) -> None:
         print_json(page.to_dict())
         return
     rows = [
-        (one.id.short, one.kind, iso(one.known_from), "yes" if one.retired else "no", one.value)
+        (one.id.short, one.kind, second(one.known_from), "yes" if one.retired else "no", one.value)
         for one in page
     ]
     _print_page(("id", "kind", "known_from", "purged", "value"), rows, page.next_cursor, empty)
@@ -388,7 +395,7 @@ def print_subgraph(found: Subgraph, as_json: bool, empty: str) -> None:
         print_json(found.to_dict())
         return
     rows = [
-        (node.id.short, node.type, iso(node.valid_from), preview(node.content or node.name))
+        (node.id.short, node.type, second(node.valid_from), preview(node.content or node.name))
         for node in found
     ]
     _print_page(("id", "type", "valid_from", "text"), rows, None, empty)

@@ -174,6 +174,8 @@ def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:
         if arguments.get("idempotency_key") not in (None, key):
             raise InvalidInputError("idempotency_key: the body and the header have different keys")
         arguments["idempotency_key"] = key
+    if call.destructive and call.question and "id" not in arguments:
+        arguments.setdefault("confirm", "")  # Nobody is asked here, so the caller has to say it.
     return arguments
 
 

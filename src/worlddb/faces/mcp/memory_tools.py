@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -228,6 +229,7 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
         if not explains:
             without_details(answer)
 
+        @cache
         def text_of(ident: str) -> str:
             try:
                 return shortened(memory.read(ident).text)[0]
@@ -235,7 +237,7 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
                 return ""
 
         add_texts(answer, text_of)
-        fit(answer, arguments.get("max_tokens"))
+        fit(answer, arguments.get("max_tokens"), text_of)
         return answer
 
     def run_confirmed(**given: Any) -> Answer:

@@ -64,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
             for one in json.loads(page.read_text(encoding="utf-8"))
         ]
     data = {"user_id": user, "memories": len(done), "created": sum(one.created for one in done)}
-    text = f"{data['created']} of {len(done)} memories written for {user}; see them: worlddb open"
+    new = f"{data['created']} of {len(done)} memories" if data["created"] else "nothing new"
+    ask = f'worlddb recall "Where do I live?" --user-id {user}'
+    text = f"{new} written for the user {user!r}; see: worlddb open; ask: {ask}"
     return report(args, data, text)
 
 
