@@ -23,8 +23,7 @@ from worlddb.faces.clients.client_catalog import (
     SERVER,
     McpClient,
 )
-from worlddb.faces.clients.client_file import servers_in
-from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
+from worlddb.faces.clients.client_file import HOOK_CLIENTS, programs_of, servers_in
 from worlddb.faces.face_settings import SERVER_REMEDY, Settings, chat_of, embedder_of, is_installed
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file, store_key
 from worlddb.model.records import Plain

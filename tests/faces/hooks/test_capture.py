@@ -12,8 +12,7 @@ import pytest
 from faces.http.serving import serving, token
 from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.hooks.client_dialects import HookEvent, SessionFiles, event_of, turns_in
-from worlddb.faces.hooks.hook_actions import capture, is_before_the_model
-from worlddb.faces.hooks.memory_door import DoorError
+from worlddb.faces.hooks.hook_actions import DoorError, capture, is_before_the_model
 from worlddb.memory.memory import Memory
 
 KEY = "sk-" + "Ab1" * 12

@@ -179,7 +179,7 @@ def test_a_hook_loads_neither_the_engine_nor_the_command_line(tmp_path: Path) ->
         "from worlddb.faces.cli import run; run(['hook', 'UserPromptSubmit'])"
     )
     loaded = loaded_by(program)
-    assert "worlddb.faces.hooks.memory_door" in loaded
+    assert "worlddb.faces.hooks.hook_actions" in loaded
     assert not loaded & {
         "worlddb.faces.cli.command_line",
         "worlddb.faces.calls",

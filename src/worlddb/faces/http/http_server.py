@@ -22,7 +22,7 @@ from worlddb import __version__
 from worlddb.consolidate.consolidator import Background
 from worlddb.errors import StorageError, WorldDBError
 from worlddb.faces.face_settings import Settings, open_memory
-from worlddb.faces.hooks.memory_door import leave_address, remove_address
+from worlddb.faces.hooks.hook_actions import leave_address, remove_address
 from worlddb.faces.http.access_tokens import (
     SHORT_TOKEN_CHARS,
     Access,
