@@ -33,15 +33,14 @@ from typing import Any, NamedTuple
 
 from worlddb import WorldDB
 from worlddb.errors import ProviderError, StorageError
-from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, RunSettings
 from worlddb.evaluate.case_recall import StoredCase, ask, write_case
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.figure_summary import Summary, summarise
 from worlddb.evaluate.model_answers import Roles, answer
 from worlddb.evaluate.question_plan import CaseWork, PlannedQuestion, QuestionPlan, works_of
 from worlddb.evaluate.run_folder import RunFolder
-from worlddb.evaluate.run_report import write_report
+from worlddb.evaluate.run_report import machine_told, write_report
 
 FAILURES_IN_A_ROW_MAX = 10  # an endpoint that is down fails every time; do not try a whole file
 AHEAD = 2  # conversations that wait for each worker, so that none is ever idle
@@ -110,7 +109,6 @@ def run_rows(
     workers: int = 1,
     on_begin: Callable[[int], None] = lambda left: None,
     on_done: Callable[[int], None] = lambda done: None,
-    more: Callable[[], Mapping[str, str]] = dict,
 ) -> list[Finished]:
     """Do several runs that ask no model, conversation by conversation.
 
@@ -132,7 +130,7 @@ def run_rows(
             folders[number].add(record)
             done += 1
             on_done(done)
-    return [_finished(folder, plan, more) for folder in folders]
+    return [_finished(folder, plan, machine_told) for folder in folders]
 
 
 def _finished(
