@@ -36,7 +36,6 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.postgres.server_lines import ServerLines
 from worlddb.store.postgres.server_pipeline import POOLED, Statement
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
@@ -45,12 +44,11 @@ from worlddb.store.postgres.server_schema import (
     format_of_server,
     migrate_server,
 )
-from worlddb.store.postgres.server_session import KnownAnswers, ServerSession
+from worlddb.store.postgres.server_session import KnownAnswers, ServerLines, ServerSession
 from worlddb.store.postgres.sql_dialect import teach_types
-from worlddb.store.rows import NewText
+from worlddb.store.rows import ROOT_TEXT, NewText, first_commit, root_node
 from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.tables.derived_tables import PageCache
-from worlddb.store.tables.genesis import ROOT_TEXT, first_commit, root_node
 from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter
 

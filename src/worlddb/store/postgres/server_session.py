@@ -1,10 +1,14 @@
-"""Server session: one connection to PostgreSQL in one transaction, and scans of whole tables."""
+"""Server session: one connection to PostgreSQL in one transaction, and scans of whole tables.
+
+Server lines: what belongs to a tenant and is no part of its journal: key and record of reads.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
+from contextlib import AbstractContextManager
 from functools import cache
 from operator import itemgetter
 from typing import Any
@@ -31,8 +35,8 @@ from worlddb.store.tables.sql_session import (
     DeferredIndexes,
     SessionContext,
     SqlSession,
+    TableScan,
 )
-from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
@@ -380,3 +384,30 @@ class ServerScan(TableScan):
         return (
             [f"words: the index has a node row {min(stored)} that is not there"] if stored else []
         )
+
+
+class ServerLines:
+    """The lines of one name in the table `side_lines`."""
+
+    def __init__(
+        self, beside: Callable[[], AbstractContextManager[ServerSession]], name: str
+    ) -> None:
+        self._beside = beside
+        self._name = name
+
+    def add(self, line: str) -> None:
+        """Add a line; when the call returns, it is kept."""
+        with self._beside() as session:
+            session.run("INSERT INTO side_lines (name, line) VALUES ($1, $2)", (self._name, line))
+
+    def read(self) -> dict[int, str]:
+        """Return all lines by number, in the order of writing."""
+        with self._beside() as session:
+            sql = "SELECT number, line FROM side_lines WHERE name = $1 ORDER BY number"
+            return {row[0]: row[1] for row in session.run(sql, (self._name,))}
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove lines for good."""
+        with self._beside() as session:
+            sql = "DELETE FROM side_lines WHERE name = $1 AND number = ANY ($2)"
+            session.run(sql, (self._name, list(numbers)))
