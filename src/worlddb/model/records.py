@@ -219,10 +219,7 @@ class Commit(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff(Plain):
-    """What happened between two commits: nodes and edges added, and every other change.
-
-    `cut` says that there is more than the limit that was given.
-    """
+    """What happened between two commits: nodes and edges added, other changes; `cut` if more."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
