@@ -6,20 +6,6 @@ A data set is a name, a key that only its items have, and a function from an ite
 one is added to `DATA_SETS`. Files may be JSON arrays or JSON Lines, plain or compressed (gzip, xz,
 bzip2); their first bytes say which, not their names. Items are read one at a time, so the size of a
 file does not matter.
-
-Multi-hop: one object, from the name of a set to its `passages` (title → text) and `questions`
-(`id`, `question`, `answer`, `gold`: titles). All passages of a set are one case, each a memory that
-begins with its title and a colon.
-
-Facts (FactConsolidation): `context` (numbered facts, one on a line; a later one replaces an earlier
-one of the same subject and relation), `questions`, `answers` (accepted texts), `metadata` with
-`source`, which says single-hop (`sh`) or multi-hop (`mh`). The file marks no facts, so gold is
-found by rules of ours: a fact's *value* is how it ends, and two facts that differ in nothing but
-the value are twins, of which the last counts.
-
-    single-hop   the last fact that ends with an accepted answer, with most words of the question
-    multi-hop    the shortest chain of last facts that ends with an accepted answer: each begins
-                 with the value of the one before, and the first with a name in the question
 """
 
 from __future__ import annotations
@@ -29,26 +15,13 @@ import codecs
 import gzip
 import json
 import lzma
-import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from worlddb.errors import FormatError, InvalidInputError
-from worlddb.evaluate.benchmark_cases import (
-    Case,
-    CaseSession,
-    CaseTurn,
-    GoldQuestion,
-    LayoutError,
-    check_case,
-    list_in,
-    object_in,
-    reference_in,
-    text_in,
-)
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
 from worlddb.evaluate.conversation_sets import (
     beam_cases,
     dmr_cases,
@@ -57,232 +30,7 @@ from worlddb.evaluate.conversation_sets import (
     memdaily_cases,
     timeqa_cases,
 )
-
-WRITTEN_AT = datetime(2024, 1, 1, tzinfo=UTC)  # Passages and facts have no date of their own.
-SPEAKER = "user"
-CHAIN_MAX = 4  # facts of the longest questions
-VALUE_WORDS_MAX = 9  # words of the longest values
-
-_NUMBERED = re.compile(r"(\d+)\.\s+(.+)")
-_WORD = re.compile(r"\w[\w.'’&-]*")
-# Words before the subject of a fact: "The author of …", "The type of music that … plays".
-_LEADING = frozenset(("", "of", "that", "where", "the", "in", "for"))
-
-
-def multihop_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
-    """Yield each set of passages with its questions."""
-    for name, given in item.items():
-        group = object_in(given, name)
-        passages = object_in(group["passages"], f"{name}, passages")
-        places = {title: number for number, title in enumerate(passages)}
-        sessions = tuple(
-            _memory(f"{title}: {text_in(text, f'{name}, passages, {title}')}", WRITTEN_AT)
-            for title, text in passages.items()
-        )
-        questions = []
-        for number, one in enumerate(list_in(group["questions"], f"{name}, questions"), 1):
-            what = f"{name}, questions, {number}"
-            asked = object_in(one, what)
-            gold = [str(title) for title in list_in(asked["gold"], f"{what}, gold")]
-            found = frozenset((places[title], 0) for title in gold if title in places)
-            questions.append(
-                _question(
-                    f"{name}:{asked['id']}",
-                    name,
-                    text_in(asked["question"], what),
-                    reference_in(asked["answer"], f"{what}, answer"),
-                    found,
-                    gold_missing=sum(title not in places for title in gold),
-                )
-            )
-        yield Case(sessions, tuple(questions))
-
-
-def facts_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
-    """Yield the facts of an item with its questions."""
-    source = text_in(object_in(item["metadata"], "metadata")["source"], "metadata, source")
-    facts = [match[2] for match in _NUMBERED.finditer(text_in(item["context"], "context"))]
-    if not facts:
-        raise LayoutError("context: has no numbered facts")
-    book = FactBook(facts)
-    is_chain = "_mh" in source
-    questions = []
-    asked = list_in(item["questions"], "questions")
-    for number, (one, accepted) in enumerate(zip(asked, item["answers"], strict=True), 1):
-        text = text_in(one, f"questions, {number}")
-        answers = [str(answer) for answer in list_in(accepted, f"answers, {number}")]
-        gold = book.chain(text, answers) if is_chain else book.single(text, answers)
-        questions.append(
-            _question(
-                f"{source}:{number}",
-                "multi-hop" if is_chain else "single-hop",
-                text,
-                "; ".join(answers) or "no answer",
-                frozenset((fact, 0) for fact in gold),
-                last=(gold[-1], 0) if gold and is_chain else None,
-                outdated=frozenset((twin, 0) for fact in gold for twin in book.twins(fact)),
-            )
-        )
-    said = tuple(
-        _memory(fact, WRITTEN_AT + timedelta(minutes=number)) for number, fact in enumerate(facts)
-    )
-    yield Case(said, tuple(questions))
-
-
-def _memory(text: str, at: datetime) -> CaseSession:
-    return CaseSession(at, (CaseTurn(SPEAKER, text),))
-
-
-def _question(
-    ident: str,
-    category: str,
-    text: str,
-    reference: str,
-    gold: frozenset[tuple[int, int]],
-    **more: Any,
-) -> GoldQuestion:
-    return GoldQuestion(
-        id=ident,
-        category=category,
-        text=text,
-        at=None,
-        sessions=frozenset(session for session, _ in gold),
-        turns=gold,
-        reference=reference,
-        **more,
-    )
-
-
-class _Fact(NamedTuple):
-    """The words of a fact, as written and in lower case."""
-
-    written: Sequence[str]
-    plain: Sequence[str]
-
-
-class FactBook:
-    """Numbered facts, and which of them answer a question."""
-
-    def __init__(self, facts: Sequence[str]) -> None:
-        self._facts = [_fact(text) for text in facts]
-        endings: dict[tuple[str, ...], list[int]] = {}
-        for number, fact in enumerate(self._facts):
-            for size in range(1, min(VALUE_WORDS_MAX, len(fact.plain) - 1) + 1):
-                endings.setdefault(tuple(fact.plain[-size:]), []).append(number)
-        self._endings: Mapping[tuple[str, ...], Sequence[int]] = endings
-
-    def twins(self, number: int) -> list[int]:
-        """Return the earlier facts that differ from a fact in nothing but the value."""
-        return [
-            other
-            for other in range(number)
-            if self._frame_size(number, other) >= self._subject_size(number)
-        ]
-
-    def single(self, question: str, answers: Sequence[str]) -> list[int]:
-        """Return the fact that answers a question of one hop; none if none is found."""
-        said = set(_fact(question).plain)
-        found = self._stating(answers)
-        shared = {fact: len(said & set(self._facts[fact].plain)) for fact in found}
-        return [max(found, key=lambda fact: (shared[fact], fact))] if found else []
-
-    def chain(self, question: str, answers: Sequence[str]) -> list[int]:
-        """Return the shortest chain of facts that answers a question; none if none is found."""
-        said = _fact(question)
-        chains = [
-            ([fact], len(_fact(answer).plain))
-            for answer in answers
-            for fact in self._stating([answer])
-        ]
-        for _ in range(CHAIN_MAX):
-            complete = [chain for chain, size in chains if self._is_named(chain[0], size, said)]
-            if complete and len(complete[0]) > 1:
-                return max(complete, key=lambda chain: (self._shared(chain, said), chain))
-            chains = [
-                ([before, *chain], size_before)
-                for chain, size in chains
-                for before, size_before in self._before(chain[0], size)
-                if before not in chain
-            ]
-        return []
-
-    def _stating(self, answers: Sequence[str]) -> list[int]:
-        """Return the facts that end with an answer and that no later twin replaces."""
-        found: list[int] = []
-        for answer in answers:
-            value = tuple(_fact(answer).plain)
-            facts = self._endings.get(value, ())
-            found += [fact for fact in facts if not self._is_replaced(fact, len(value))]
-        return found
-
-    def _is_replaced(self, number: int, value_size: int) -> bool:
-        frame = self._facts[number].plain[: -value_size or None]
-        return any(
-            other.plain[: len(frame)] == frame and other.plain != self._facts[number].plain
-            for other in self._facts[number + 1 :]
-        )
-
-    def _before(self, number: int, value_size: int) -> Iterator[tuple[int, int]]:
-        """Yield the facts whose value is what a fact begins with, with the size of the value."""
-        plain = self._facts[number].plain[: -value_size or None]
-        for start in range(len(plain)):
-            if start and plain[start - 1] not in _LEADING:
-                continue
-            for end in range(len(plain), start, -1):
-                for fact in self._endings.get(tuple(plain[start:end]), ()):
-                    before = self._facts[fact].plain
-                    edge = before[-(end - start) - 1]
-                    if (
-                        fact != number
-                        and edge.islower()
-                        and not self._is_replaced(fact, end - start)
-                    ):
-                        yield fact, end - start
-
-    def _is_named(self, number: int, value_size: int, said: _Fact) -> bool:
-        """Return whether a question names what a fact is about."""
-        fact = self._facts[number]
-        for start in range(len(fact.plain) - value_size):
-            if start and fact.plain[start - 1] not in _LEADING:
-                continue
-            for end in range(len(fact.plain) - value_size, start, -1):
-                is_name = any(word[0].isupper() for word in fact.written[start:end] if start)
-                is_name |= start == 0 and end - start > 0 and fact.plain[0] not in _LEADING
-                if is_name and _has(said.plain, fact.plain[start:end]):
-                    return True
-        return False
-
-    def _shared(self, chain: Sequence[int], said: _Fact) -> int:
-        words = {word for number in chain for word in self._facts[number].plain}
-        return len(words & set(said.plain))
-
-    def _frame_size(self, one: int, other: int) -> int:
-        """Return how many words two facts begin with alike; 0 if one is the other."""
-        left, right = self._facts[one].plain, self._facts[other].plain
-        if left == right:
-            return 0
-        size = 0
-        while size < min(len(left), len(right)) and left[size] == right[size]:
-            size += 1
-        return size
-
-    def _subject_size(self, number: int) -> int:
-        """Return after how many words a fact's value begins: after its last word in lower case."""
-        written = self._facts[number].written
-        lower = [at for at, word in enumerate(written[:-1]) if word[0].islower()]
-        return lower[-1] + 1 if lower else len(written)
-
-
-def _fact(text: str) -> _Fact:
-    written = [word.rstrip(".") for word in _WORD.findall(text)]
-    return _Fact(written, [word.casefold() for word in written])
-
-
-def _has(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Return whether some words stand in a row among others."""
-    size = len(phrase)
-    return any(list(words[at : at + size]) == list(phrase) for at in range(len(words) - size + 1))
-
+from worlddb.evaluate.linked_sets import facts_cases, multihop_cases
 
 CHUNK_BYTES = 1 << 20  # read at once; larger chunks are no faster
 SLACK = 64
