@@ -42,7 +42,7 @@ from worlddb.language.statement import (
 from worlddb.model.origin import FULL
 from worlddb.model.records import Node
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.stale_summaries import SUMMARY, world_summaries
+from worlddb.view.summary_view import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from worlddb.recall.ranker import Candidates, Scores
 
 HITS_COMPARED_MAX = 20  # Every pair is compared as frames; what ranks lower is hardly read.
-ANSWERS_MAX = 3  # Hits taken for answers, which a later one in other words may replace.
+ANSWERS_MAX = 3
+"""Hits taken for answers, of which a later one in other words may replace an older one. With more,
+fewer updates come first, and first places are lost to what is no update (LoCoMo, MemDaily)."""
 SAID = frozenset({"Memory", "Turn", "Fact"})
 """Types of nodes that state something."""
 
@@ -164,12 +166,16 @@ def _answers(
 
 
 def _replaces(new: _Answer, old: _Answer, question: str, answers: frozenset[int]) -> bool:
-    """Return whether a later answer may have replaced an older one, if that is among `answers`."""
+    """Return whether a later answer may have replaced an older one, if both are `answers`.
+
+    Of many pairs of texts some always look like an update. What ranks far below an answer is about
+    something else, so only the best hits are compared by their signs.
+    """
     if new.speaker != old.speaker:
         return False
     if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
         return True
-    return old.at in answers and is_newer_answer(old.text, new.text, question)
+    return {old.at, new.at} <= answers and is_newer_answer(old.text, new.text, question)
 
 
 WORLDS_MAX = 2
