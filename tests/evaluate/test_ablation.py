@@ -14,10 +14,10 @@ from faces.command import in_process
 from models.server import Answer, Seen, serving
 from worlddb import InvalidInputError
 from worlddb.evaluate.ablation import BASE, changes, differences, table_of
+from worlddb.evaluate.benchmark_cases import RunSettings
 from worlddb.evaluate.benchmark_run import Finished
-from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.figure_summary import summarise
-from worlddb.faces.cli.evaluation_models import model_of, options_of_row
+from worlddb.faces.cli.evaluation import model_of, options_of_row
 
 from .eval_command import asked, records, timeless
 from .models import model, role_of, roles_asked

@@ -19,7 +19,7 @@ import pytest
 
 from worlddb import Id, Memory
 from worlddb.errors import RejectedError, WorldDBError
-from worlddb.faces.importers.import_run import READERS, import_items, mif_document
+from worlddb.faces.interchange import READERS, import_items, mif_document
 
 
 class Fact(NamedTuple):

@@ -16,9 +16,9 @@ from worlddb.model.retention_curve import (
     retention,
     strength,
 )
-from worlddb.query.summary_view import SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, RecallRow
+from worlddb.view.summary_view import SUMMARY
 from worlddb.view.visibility import Moment, find, interior, is_answer
 
 NODES_PER_READ = 1_000  # Bounds the memory of one database call: the whole store may be looked at.

@@ -19,10 +19,17 @@ from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.inputs import Limits, from_micros
 from worlddb.model.records import EdgeDraft, Node
 from worlddb.ontology.edge_types import LEFT_OUT
-from worlddb.query.summary_view import DERIVED, SUMMARY, WHOLE, whole_summaries
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, InsideRow
-from worlddb.view.stale_summaries import EndedSentence, ended_sentences, stale_summaries
+from worlddb.view.summary_view import (
+    DERIVED,
+    SUMMARY,
+    WHOLE,
+    EndedSentence,
+    ended_sentences,
+    stale_summaries,
+    whole_summaries,
+)
 from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import NAME_TYPES, Moment
 from worlddb.write.transaction import Transaction

@@ -33,8 +33,7 @@ from typing import Any
 
 from worlddb import WorldDB
 from worlddb.errors import ProviderError, StorageError
-from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, RunSettings
 from worlddb.evaluate.case_recall import StoredCase, ask, write_case
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.figure_summary import Summary, summarise

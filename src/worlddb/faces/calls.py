@@ -2,7 +2,7 @@
 
     CALLS ─▶ REST routes, request checks, OpenAPI     (faces/http/rest_routes, openapi_schema)
           ─▶ MCP tools with their JSON schemas        (faces/mcp/memory_tools)
-          ─▶ options of the memory commands           (faces/cli/call_options)
+          ─▶ options of the memory commands           (faces/cli/command_options)
 
 Further calls are declared in `graph_calls.py`, `governance_calls.py` and `version_calls.py`;
 `call_parts.py` has the parts of a call.

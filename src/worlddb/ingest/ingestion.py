@@ -19,7 +19,8 @@ from worlddb.identity.match_values import ResolverSettings, Tiebreaker
 from worlddb.identity.store_resolver import name_index, resolver_in
 from worlddb.index.name_index import NameIndex
 from worlddb.index.search import Search
-from worlddb.ingest.background_queue import BackgroundQueue
+from worlddb.ingest.background_queue import BackgroundQueue, Reclusterer
+from worlddb.ingest.draft_parts import Origins, origins_of
 from worlddb.ingest.extraction_queue import (
     MEMORY,
     QueueEntry,
@@ -33,8 +34,6 @@ from worlddb.ingest.extraction_queue import (
 )
 from worlddb.ingest.extractors import dated, spellings
 from worlddb.ingest.plan import Outcome, RefusedRelationError, Relation, WritePlan, apply, prepare
-from worlddb.ingest.recluster import Reclusterer
-from worlddb.ingest.text_origins import Origins, origins_of
 from worlddb.ingest.write_request import NOTHING, Target, WorldDestination, WriteRequest
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending

@@ -38,23 +38,21 @@ from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import Match
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
 from worlddb.index.name_index import STATED, NameIndex
-from worlddb.ingest.extraction_queue import MEMORY, put_into_queue, remove_from_queue
-from worlddb.ingest.extractors import turn_key
-from worlddb.ingest.memory_parts import (
-    add_metadata,
-    outlasting,
-    same_parts,
-    without_unknown,
-)
-from worlddb.ingest.text_origins import (
+from worlddb.ingest.draft_parts import (
     Origins,
+    add_metadata,
     held_back,
     not_ended,
     not_trusted,
+    outlasting,
+    same_parts,
     with_echoes,
     with_origin,
     with_repeats,
+    without_unknown,
 )
+from worlddb.ingest.extraction_queue import MEMORY, put_into_queue, remove_from_queue
+from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata

@@ -1,30 +1,185 @@
-"""Document writes: a document into scopes, as one commit; again, only what has changed."""
+"""Document writes: a document into scopes, as one commit; again, only what has changed.
+
+Document draft: what a document, or a changed one, writes.
+
+    passages ──compared with the store──▶ kept · replaced · ended · new ──▶ draft and part changes
+
+A document is a world of type Document in a scope; its passages are its children, each named by the
+headings above it, with its place in the metadata. A passage that says the same under the same
+headings keeps its node, wherever it stands now; only its place is told anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from worlddb.ingest.chat_growth import ChatMovedError
-from worlddb.ingest.document_draft import (
-    DocumentChange,
-    KeptDocument,
-    document_change,
-    kept_document,
+from worlddb.ingest.chat_growth import ChatMovedError, chat_draft
+from worlddb.ingest.document_text import (
+    DocumentInput,
+    DocumentText,
+    Passage,
+    document_of,
+    passages_of,
+    title_of_document,
 )
-from worlddb.ingest.document_text import DocumentInput, document_of
-from worlddb.ingest.extractors import SESSION
-from worlddb.ingest.passages import passages_of
-from worlddb.ingest.stated_names import StatedNames
+from worlddb.ingest.draft_parts import OF_WHOLE, PartChanges
+from worlddb.ingest.extractors import SESSION, turn_key
 from worlddb.ingest.write_request import Target, WriteRequest
-from worlddb.memory.memory_marks import Marks
+from worlddb.memory.memory_marks import Marks, StatedNames
 from worlddb.memory.results import Written
 from worlddb.memory.writes import CHAT_TRIES_MAX, MemoryWriter, ScopeDestination
+from worlddb.model.address import content_key
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, from_micros, to_micros
 from worlddb.model.origin import Origin, lowered
+from worlddb.model.records import DOCUMENT, WHOLES, Node
 from worlddb.store.interface import Reader
+
+TYPE = "Document"
+ALIKE_MAX = 64  # Documents of one name in one scope: the live one is among the last.
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDocument:
+    """A document in the store and its live passages."""
+
+    node: Node
+    passages: tuple[Node, ...]
+
+
+def kept_document(reader: Reader, world: int, name: str, now: int) -> KeptDocument | None:
+    """Return the live document of a name that lives in a world."""
+    for row in reader.alike([content_key(TYPE, name, "", world)], 0, ALIKE_MAX):
+        node = reader.nodes([row])[row]
+        is_it = (node.type, node.name, node.content) == (TYPE, name, "")
+        if is_it and reader.parents([row])[row] == world and _lives(node, now):
+            found = reader.nodes(reader.children_of([row]))
+            parts = [
+                part
+                for _, part in sorted(found.items())
+                if part.type == WHOLES[TYPE] and _lives(part, now)
+            ]
+            parts.sort(key=lambda part: part.metadata.get("number", 0))
+            return KeptDocument(node, tuple(parts))
+    return None
+
+
+def _lives(node: Node, now: int) -> bool:
+    return node.valid_to is None or to_micros(node.valid_to, "valid_to") > now
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """Which passages of a document are new, and what becomes of those that were there.
+
+    `kept` and `replaced` are by the place of the passage in the document.
+    """
+
+    document: DocumentText
+    passages: Sequence[Passage]
+    there: KeptDocument | None
+    kept: Mapping[int, Node]
+    replaced: Mapping[int, Node]
+    ended: tuple[Node, ...]
+
+    @property
+    def fresh(self) -> list[int]:
+        """The places of the passages that are new."""
+        return [place for place in range(len(self.passages)) if place not in self.kept]
+
+    def messages(self) -> list[Message]:
+        """Return the new passages as an extractor reads them."""
+        return [Message(text=self.passages[at].text, speaker=DOCUMENT) for at in self.fresh]
+
+    def draft(self, read: Draft, messages: Sequence[Message]) -> Draft:
+        """Return what an extractor read in the messages as a document of passages."""
+        read = chat_draft(read, messages, session=True)
+        names = {turn_key(at): self.passages[place].path for at, place in enumerate(self.fresh)}
+        nodes = []
+        for node in read.nodes:
+            if node.key == SESSION and self.there is None:
+                nodes.append(replace(node, type=TYPE, name=self.document.name))
+            elif node.key in names:
+                nodes.append(replace(node, type=WHOLES[TYPE], name=names[node.key]))
+            elif node.key != SESSION:
+                nodes.append(node)
+        return replace(read, nodes=tuple(nodes))
+
+    def parts(self, metadata: Mapping[str, Any], at: datetime | None) -> PartChanges:
+        """Return what changes beside the draft; `metadata` is what the caller tells."""
+        of_parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
+        keys = {place: turn_key(at) for at, place in enumerate(self.fresh)}
+        told = {
+            node.id: changed
+            for place, node in self.kept.items()
+            if (changed := _changed(node, {**of_parts, **self._place(place)}))
+        }
+        whole = self._whole()
+        drafted = {key: self._place(place) for place, key in keys.items()}
+        if self.there is None:
+            drafted[SESSION] = whole
+        elif changed := _changed(self.there.node, {**metadata, **whole}):
+            told[self.there.node.id] = changed
+        return PartChanges(
+            metadata=drafted,
+            told=told,
+            replaces={keys[place]: node.id for place, node in self.replaced.items()},
+            ended=tuple(node.id for node in self.ended),
+            at=at,
+        )
+
+    def _whole(self) -> dict[str, Any]:
+        title = title_of_document(self.document)
+        told = {"document": self.document.name, "media_type": self.document.media_type}
+        return told | ({"title": title} if title else {})
+
+    def _place(self, place: int) -> dict[str, Any]:
+        """Return where a passage stands: its number from 1, headings, characters and page."""
+        passage = self.passages[place]
+        told: dict[str, Any] = {
+            "document": self.document.name,
+            "number": place + 1,
+            "headings": list(passage.headings),
+            "start": passage.start,
+            "end": passage.end,
+        }
+        return told if passage.page is None else told | {"page": passage.page}
+
+
+def _changed(node: Node, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that a node does not have yet."""
+    return {key: value for key, value in wanted.items() if node.metadata.get(key) != value}
+
+
+def document_change(
+    document: DocumentText, passages: Sequence[Passage], there: KeptDocument | None
+) -> DocumentChange:
+    """Compare a document with what the store has of it.
+
+    A passage is kept if heading path and text are the same. Otherwise it takes the place of the
+    first one left over with the same text, or else with the same heading path.
+    """
+    old = list(there.passages) if there is not None else []
+    kept: dict[int, Node] = {}
+    replaced: dict[int, Node] = {}
+    for found, key_of in (
+        (kept, lambda path, text: (path, text)),
+        (replaced, lambda path, text: text),
+        (replaced, lambda path, text: path),
+    ):
+        left: dict[Any, list[Node]] = {}
+        for node in reversed(old):
+            left.setdefault(key_of(node.name, node.content), []).append(node)
+        for place, passage in enumerate(passages):
+            same = left.get(key_of(passage.path, passage.text))
+            if same and place not in kept and place not in replaced:
+                found[place] = same.pop()
+        used = {node.id for node in (*kept.values(), *replaced.values())}
+        old = [node for node in old if node.id not in used]
+    return DocumentChange(document, passages, there, kept, replaced, tuple(old))
 
 
 @dataclass(frozen=True, slots=True)

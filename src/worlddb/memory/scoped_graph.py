@@ -55,8 +55,8 @@ from worlddb.model.records import (
     ProposalStatus,
     ScopeIds,
 )
-from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.ontology.edge_types import default_handlers
+from worlddb.ontology.registry import EdgeDeclaration
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan, QueryBuilder
 from worlddb.query.query_spec import QuerySpec

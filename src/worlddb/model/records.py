@@ -38,7 +38,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
 from worlddb.model.origin import FULL, least, level_of
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from worlddb.model.conditions import Condition

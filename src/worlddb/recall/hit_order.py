@@ -42,7 +42,7 @@ from worlddb.language.statement import (
 from worlddb.model.origin import FULL
 from worlddb.model.records import Node
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.stale_summaries import SUMMARY, world_summaries
+from worlddb.view.summary_view import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 if TYPE_CHECKING:

@@ -41,7 +41,6 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import best_of, is_whole
 from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
-from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
@@ -67,7 +66,7 @@ from worlddb.recall.hit_order import (
     with_worlds,
 )
 from worlddb.recall.hits import SPARE_HITS, Recall, hits_of
-from worlddb.recall.preferences import with_preferences
+from worlddb.recall.preferences import preference_signs, with_preferences
 from worlddb.recall.question import (
     HeldNames,
     KnownNames,

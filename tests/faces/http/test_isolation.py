@@ -11,7 +11,7 @@ import pytest
 
 from worlddb import ScopeName
 from worlddb.faces.http.access_tokens import make_access
-from worlddb.faces.http.caller_memory import CallerMemory
+from worlddb.faces.http.served_stores import CallerMemory
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.memory.memory import Memory
 

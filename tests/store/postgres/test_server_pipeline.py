@@ -16,7 +16,7 @@ psycopg = pytest.importorskip("psycopg")
 from worlddb.store.postgres import server_pipeline  # noqa: E402 - it needs psycopg
 from worlddb.store.postgres.server_pipeline import ServerPipeline  # noqa: E402
 
-WRITE_WAYS_MAX, RECALL_WAYS_MAX = 16, 40  # They take 11 and 31 here; more would be a loop.
+WRITE_WAYS_MAX, RECALL_WAYS_MAX = 6, 14  # They take 5 and 12 here; more would be a loop.
 
 
 @pytest.fixture

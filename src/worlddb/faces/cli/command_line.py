@@ -127,7 +127,7 @@ def _add_command(subparsers: Subparsers, name: str) -> None:
         import_module(f"worlddb.faces.cli.commands.{COMMANDS[name]}")
         DECLARED[name].add_to(subparsers)
     else:
-        from worlddb.faces.cli.call_options import call_command
+        from worlddb.faces.cli.command_options import call_command
 
         call_command(next(call for call in CALLS if call.command == name)).add_to(subparsers)
 

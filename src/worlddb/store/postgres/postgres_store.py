@@ -37,7 +37,6 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.postgres.server_lines import ServerLines
 from worlddb.store.postgres.server_pipeline import Statement
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
@@ -46,12 +45,11 @@ from worlddb.store.postgres.server_schema import (
     format_of_server,
     migrate_server,
 )
-from worlddb.store.postgres.server_session import ServerSession
+from worlddb.store.postgres.server_session import KnownAnswers, ServerLines, ServerSession
 from worlddb.store.postgres.sql_dialect import teach_types
-from worlddb.store.rows import NewText
+from worlddb.store.rows import ROOT_TEXT, NewText, first_commit, root_node
 from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.tables.derived_tables import PageCache
-from worlddb.store.tables.genesis import ROOT_TEXT, first_commit, root_node
 from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter
 
@@ -263,6 +261,7 @@ class PostgresStore:
         weakref.finalize(self, _close_all, self._idle)  # Also when the store is never closed.
         self._rows: dict[bytes, int] = {}  # Of ids that sessions have met.
         self._context = SessionContext(verify_reads, random_bytes)
+        self._told = self._context, self._rows, KnownAnswers()
         self._pages = PageCache()
         self._gate = Gate(self.path, busy_timeout_s)
         self._writing = ServerTransaction(self._begun, self._give_back, self._has)
@@ -286,7 +285,7 @@ class PostgresStore:
             if found[0] is None:
                 raise StorageError(f"{self.path}: has no tenant {tenant!r}; open it to write")
             self._tenant = found[0]
-            session = ServerSession(con, self._context, self._rows)
+            session = ServerSession(con, *self._told)
             if create:
                 begin = self._begin_write(self._busy_timeout_s, is_derived=False)
                 session.begin(begin, is_snapshot=False)
@@ -335,7 +334,7 @@ class PostgresStore:
             try:
                 session, is_new = self._idle.pop(), False
             except IndexError:
-                session, is_new = ServerSession(self._connect(), self._context, self._rows), True
+                session, is_new = ServerSession(self._connect(), *self._told), True
             try:
                 session.begin(begin, is_snapshot=is_snapshot)
                 return session

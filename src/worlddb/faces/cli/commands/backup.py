@@ -52,7 +52,7 @@ def run_copy(args: argparse.Namespace) -> int:
       worlddb copy memory.db 'postgresql://app@localhost/memories?tenant=acme'
       worlddb copy 'postgresql://app@localhost/memories' memory.db
     """
-    from worlddb.audit.store_rekey import is_encrypted
+    from worlddb.audit.store_files import is_encrypted
     from worlddb.world_db import open as open_store
 
     source, target = existing_store(checked_path(args.source)), checked_path(args.target)
@@ -119,9 +119,9 @@ def run(args: argparse.Namespace) -> int:
       worlddb rekey --key-file memory.key --new-key-file new.key        # change the key
       worlddb rekey --key-file memory.key --remove-key --discard        # decrypt it
     """
-    from worlddb.audit.store_rekey import destroy_key_file, rekey
+    from worlddb.audit.store_files import destroy_key_file, rekey
     from worlddb.faces.face_settings import settings_from
-    from worlddb.faces.store_keys import store_key
+    from worlddb.faces.user_paths import store_key
 
     settings = settings_from(args)
     path, new = existing_store(settings.path), _new_key(args)
@@ -147,13 +147,13 @@ def _new_key(args: argparse.Namespace) -> Path | str | None:
     if sum(one is not None for one in chosen) != 1:
         raise InvalidInputError("give one of --new-key-file, --new-keyring and --remove-key")
     if args.new_key_file is not None:
-        from worlddb.audit.store_rekey import make_key_file
+        from worlddb.audit.store_files import make_key_file
 
         path = checked_path(args.new_key_file)
         make_key_file(path)
         return Path(path)
     if args.new_keyring is not None:
-        from worlddb.faces.store_keys import new_keyring_key
+        from worlddb.faces.user_paths import new_keyring_key
 
         return new_keyring_key(args.new_keyring)
     return None
@@ -161,7 +161,7 @@ def _new_key(args: argparse.Namespace) -> Path | str | None:
 
 def _is_plain(args: argparse.Namespace, settings: Settings) -> bool:
     """Return whether the store has no key yet, though the settings give the one it will have."""
-    from worlddb.audit.store_rekey import is_encrypted
+    from worlddb.audit.store_files import is_encrypted
 
     return not args.remove_key and not is_encrypted(settings.path)
 
@@ -238,7 +238,7 @@ def run_restore(args: argparse.Namespace) -> int:
     refuse_store(backup, path)
     if os.path.exists(path) and not args.force:
         raise StorageError(f"{path}: exists already; give --force to replace what it holds")
-    from worlddb.audit.backup_restore import restore
+    from worlddb.audit.store_files import restore
 
     with Progress("restoring"):
         last = restore(backup, creatable_store(path), replace=args.force, key=given_key(args))
@@ -259,7 +259,7 @@ def run_migrate(args: argparse.Namespace) -> int:
       worlddb migrate               # your store
       worlddb migrate --db work.db  # another one
     """
-    from worlddb.audit.backup_restore import migrate
+    from worlddb.audit.store_files import migrate
 
     path = existing_store(store_path(args))
     before, present = migrate(path, key=given_key(args))

@@ -98,8 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _held(data: dict[str, Any]) -> str:
     from worlddb.audit.erasure_receipt import KIND as ERASURE
-    from worlddb.memory.recall_receipt import receipt_in
-    from worlddb.memory.scope_export import KIND as EXPORT
+    from worlddb.memory.receipts import EXPORT, receipt_in
 
     told = {
         ERASURE: "what it names is erased in this store",

@@ -81,10 +81,10 @@ def run_export(args: argparse.Namespace) -> int:
 def _export_user(args: argparse.Namespace) -> int:
     import json
 
-    from worlddb.faces.cli.call_options import DEFAULT_USER
     from worlddb.faces.cli.command_files import open_memories
+    from worlddb.faces.cli.command_options import DEFAULT_USER
     from worlddb.faces.face_settings import settings_from
-    from worlddb.faces.importers.import_run import mif_document
+    from worlddb.faces.interchange import mif_document
 
     with open_memories(args) as memory:
         if args.to == "person":
@@ -228,7 +228,7 @@ def run_import(args: argparse.Namespace) -> int:
 
 def _import_from(args: argparse.Namespace) -> int:
     from worlddb.faces.cli.command_files import open_memories
-    from worlddb.faces.importers.import_run import READERS, import_items
+    from worlddb.faces.interchange import READERS, import_items
 
     if not os.path.exists(args.file):
         raise StorageError(f"{args.file}: does not exist")

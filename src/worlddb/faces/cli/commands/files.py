@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import SCOPES, Call
-from worlddb.faces.cli.call_options import call_options, scope_ids
 from worlddb.faces.cli.command_files import given_text, open_memories
-from worlddb.faces.cli.command_options import FOUND, action_of, command, flag, option, wants_json
+from worlddb.faces.cli.command_options import (
+    FOUND,
+    action_of,
+    call_options,
+    command,
+    flag,
+    option,
+    scope_ids,
+    wants_json,
+)
 from worlddb.faces.cli.terminal import iso, one_line, print_json, print_table
 
 if TYPE_CHECKING:

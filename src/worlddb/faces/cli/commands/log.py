@@ -82,7 +82,7 @@ def _row(one: Branch) -> tuple[str, int, str, int, str]:
 
 
 def _print_diff(args: argparse.Namespace, memory: Memory) -> int:
-    from worlddb.faces.cli.result_printer import change_dict
+    from worlddb.faces.cli.terminal import change_dict
 
     found = memory.branch_diff(args.name)
     if as_json(args):
@@ -171,7 +171,7 @@ def run_log(args: argparse.Namespace) -> int:
     with open_to_read(args) as db:
         commits = db.log(after=args.after, limit=args.limit, newest_first=args.newest_first)
     if wants_json(args):
-        from worlddb.faces.cli.result_printer import change_dict
+        from worlddb.faces.cli.terminal import change_dict
 
         changed = [
             commit.to_dict() | {"changes": [change_dict(change) for change in commit.changes]}
@@ -218,7 +218,7 @@ def run_diff(args: argparse.Namespace) -> int:
             last = db.log(limit=1, newest_first=True)[0].seq
         found = db.diff(args.seq_a, last)
     if wants_json(args):
-        from worlddb.faces.cli.result_printer import change_dict
+        from worlddb.faces.cli.terminal import change_dict
 
         changes = {"changes": [change_dict(change) for change in found.changes]}
         print_json({"from": args.seq_a, "to": last} | found.to_dict() | changes)
@@ -229,7 +229,7 @@ def run_diff(args: argparse.Namespace) -> int:
 
 def diff_rows(found: Diff) -> list[tuple[Cell, ...]]:
     """Return what commits did, a row each."""
-    from worlddb.faces.cli.result_printer import change_text
+    from worlddb.faces.cli.terminal import change_text
 
     nodes = [
         ("+", "node", node.id.short, node.type, preview(node.name or node.content))

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import (
+from worlddb.faces.cli.command_files import open_to_read
+from worlddb.faces.cli.command_options import (
+    AS_OF,
+    as_of,
     call_arguments,
     call_options,
+    command,
+    flag,
     nothing_found,
     open_for,
+    option,
     run_call,
     scope_ids,
+    wants_json,
 )
-from worlddb.faces.cli.command_files import open_to_read
-from worlddb.faces.cli.command_options import AS_OF, as_of, command, flag, option, wants_json
-from worlddb.faces.cli.result_printer import scopes_text
 from worlddb.faces.cli.terminal import (
     iso,
     one_line,
@@ -28,9 +32,10 @@ from worlddb.faces.cli.terminal import (
     print_hint,
     print_json,
     print_table,
+    scopes_text,
     second,
 )
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall

@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import call_arguments, call_options, run_call
 from worlddb.faces.cli.command_files import open_memories
 from worlddb.faces.cli.command_options import (
     FOUND,
     YES,
     action_of,
+    call_arguments,
+    call_options,
     command,
     confirmed,
     flag,
     option,
+    run_call,
     wants_json,
 )
-from worlddb.faces.cli.result_printer import print_retired
-from worlddb.faces.cli.terminal import print_hint, print_json, print_table
+from worlddb.faces.cli.terminal import print_hint, print_json, print_retired, print_table
 
 if TYPE_CHECKING:
-    from worlddb.memory.retention_policy import RetentionPolicy, RetentionReport
     from worlddb.memory.scope_grants import Grant
+    from worlddb.memory.scope_policies import RetentionPolicy, RetentionReport
 
 
 # `worlddb grants`: who outside a scope may read it or write into it.

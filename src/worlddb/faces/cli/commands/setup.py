@@ -11,7 +11,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.cli.command_options import command, flag, option, wants_json
 from worlddb.faces.cli.terminal import one_line, print_json
 from worlddb.faces.hooks.client_dialects import DIALECTS
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from worlddb.faces.clients.client_catalog import McpClient
@@ -138,7 +138,7 @@ def _apply(args: argparse.Namespace, name: str, title: str, edit: ClientEdit, wh
 
 def _set_hooks(args: argparse.Namespace) -> int:
     from worlddb.faces.clients.client_catalog import launch_command
-    from worlddb.faces.clients.hook_settings import (
+    from worlddb.faces.clients.client_file import (
         hook_client,
         hook_commands,
         hooks_edit,
@@ -169,8 +169,7 @@ def _set_hooks(args: argparse.Namespace) -> int:
 
 def _remove(args: argparse.Namespace) -> int:
     from worlddb.faces.clients.client_catalog import CLIENTS
-    from worlddb.faces.clients.client_file import removal_from
-    from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, hooks_removal
+    from worlddb.faces.clients.client_file import HOOK_CLIENTS, hooks_removal, removal_from
 
     found = 0
     for name in NAMES if args.client is None else [args.client]:

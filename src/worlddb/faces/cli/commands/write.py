@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import (
+from worlddb.faces.cli.command_files import opened
+from worlddb.faces.cli.command_options import (
     call_arguments,
     call_options,
+    command,
+    flag,
     open_for,
+    option,
+    report,
     run_call,
     scope_ids,
 )
-from worlddb.faces.cli.command_files import opened
-from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.terminal import Progress, one_line
 
 if TYPE_CHECKING:
@@ -158,10 +161,9 @@ def _compared(memory: Memory, document: DocumentText, there: Remembered | None) 
     """Say what a write of a document would do, by what its passages say."""
     from dataclasses import replace
 
-    from worlddb.ingest.document_text import document_of
-    from worlddb.ingest.passages import passages_of
+    from worlddb.ingest.document_text import document_of, passages_of
     from worlddb.model.records import WHOLES
-    from worlddb.model.secret_patterns import without_secrets
+    from worlddb.model.text_safety import without_secrets
 
     document = document_of(document)
     if there is None:

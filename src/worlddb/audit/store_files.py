@@ -1,4 +1,7 @@
-"""Backup restore: put the contents of a backup in the place of a store, after checking them."""
+"""Store files: put a backup in the place of a store, and change the key that a store is under.
+
+Store rekey: encrypt a store, change its key, or decrypt it; with the files beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,27 @@ import shutil
 from contextlib import closing, suppress
 
 from worlddb.audit.history import log
+from worlddb.audit.read_audit import finish_reseal, reseal_reads
 from worlddb.audit.store_check import check
-from worlddb.errors import CorruptionError, StorageError
+from worlddb.errors import CorruptionError, InvalidInputError, StorageError
 from worlddb.model.records import Commit
-from worlddb.store.backends import FILE_ENDS, format_of, key_of, open_store
+from worlddb.store.backends import FILE_ENDS, IN_MEMORY, format_of, is_server, key_of, open_store
 from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
-from worlddb.store.sqlite.file_copy import copy_into, copy_out
-from worlddb.store.sqlite.file_encryption import Given, StoreKey
+from worlddb.store.sqlite.file_copy import (
+    copy_into,
+    copy_out,
+    kept_copies,
+    rekey_file,
+    remove_vectors,
+)
+from worlddb.store.sqlite.file_encryption import (
+    Given,
+    StoreKey,
+    destroy_key_file,
+    encrypting_build,
+    is_encrypted,
+    make_key_file,
+)
 
 BUSY_TIMEOUT_S = 5.0
 """Nobody else opens the working copy, so a longer wait for its lock would not help."""
@@ -129,3 +146,54 @@ def last_commit_if_sound(copy: str, backup: str, key: StoreKey | None) -> Commit
         raise CorruptionError(str(error).replace(copy, backup)) from error
     first = f"{problems[0].place}: {problems[0].message}"
     raise CorruptionError(f"{backup}: is damaged ({first}); restore another backup")
+
+
+__all__ = [
+    "destroy_key_file",
+    "encrypting_build",
+    "is_encrypted",
+    "kept_copies",
+    "make_key_file",
+    "rekey",
+]
+
+VECTORS_END = "-vectors"
+
+
+def rekey(
+    path: str | os.PathLike[str],
+    *,
+    key: Given | None,
+    new_key: Given | None,
+    keep: bool = True,
+) -> tuple[Commit, str | None]:
+    """Put a store under a new key; return its last commit, and the path of the copy that is kept.
+
+    Without a `key` the store is not encrypted yet; without a `new_key` it is decrypted. The new
+    file is checked completely before it takes the place of the old one. With `keep`, a copy of the
+    store as it was, under its old key, is kept beside it.
+
+    Raises:
+        InvalidInputError: there is neither a key nor a new one.
+        StoreKeyError: the key does not fit, or nothing here can be encrypted.
+        ConflictError: another program has the store open, or it has branches.
+        FormatError, CorruptionError: it is no store of the present format, or damaged.
+        StorageError: it cannot be read or written.
+    """
+    store = os.fspath(path)
+    if store == IN_MEMORY or is_server(store):
+        raise StorageError(f"{store}: only a store in a file has a key; give the path of a file")
+    if key is None and new_key is None:
+        raise InvalidInputError("the store has no key, and no new key is given; give a new key")
+    old, new = key_of(store, key), key_of(store, new_key)
+    commits: list[Commit] = []
+
+    def prepare(made: str) -> None:
+        commits.append(last_commit_if_sound(made, store, new))
+        new_seal = None if new is None else new.seal(made)
+        reseal_reads(store, None if old is None else old.seal(store), new_seal)
+        remove_vectors(store, VECTORS_END)
+
+    kept = rekey_file(store, old, new, prepare, keep=keep)
+    finish_reseal(store)
+    return commits[0], kept

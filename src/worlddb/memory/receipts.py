@@ -1,4 +1,4 @@
-"""Recall receipt: a signed statement of what a memory answered, which can be run again.
+"""Receipts: signed statements of what a memory answered, and of all that it holds for somebody.
 
 The payload says what was asked (as a digest), in which scope, at which times, by which code,
 settings and embedder, on which commit, and the ids of the hits with their ranks and confidence. To
@@ -8,6 +8,8 @@ bytes of both payloads.
 The question itself stands beside the signed part, with a random blind; without the blind a digest
 would let anybody guess a short question. Whoever passes the receipt on may leave `asked` out: then
 only the signature can be checked.
+
+Scope export: everything that is remembered for one person, as data that can be handed over.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import copy
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -28,6 +30,7 @@ from blake3 import blake3
 from worlddb.audit.erasure_receipt import KIND as ERASURE
 from worlddb.audit.erasure_receipt import erasure_differences
 from worlddb.audit.history import commit_row
+from worlddb.audit.read_audit import ReadEntry, reads
 from worlddb.audit.signed_envelope import (
     KEY_BYTES,
     canonical_json,
@@ -36,18 +39,95 @@ from worlddb.audit.signed_envelope import (
     sign,
     signing_key,
 )
-from worlddb.errors import FormatError, InvalidInputError
+from worlddb.errors import FormatError, InvalidInputError, NotFoundError
+from worlddb.files.file_tree import FileText
+from worlddb.memory.endings import ALL, check_confirmed
 from worlddb.memory.reads import MemoryReader
-from worlddb.memory.scope_export import KIND as EXPORT
-from worlddb.memory.scope_export import PARTS, digest_of
+from worlddb.memory.results import Remembered
 from worlddb.memory.scope_sight import OwnHistory
-from worlddb.memory.scope_view import CallerScopes, generations
-from worlddb.model.address import BLIND_BYTES, EMPTY
+from worlddb.memory.scope_view import CallerScopes, generations, page
+from worlddb.model.address import BLIND_BYTES, EMPTY, Id
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.records import Groups, Plain, groups_of
+from worlddb.model.records import Groups, Plain, ScopeName, groups_of
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.world_db import WorldDB
+
+EXPORT = "application/vnd.worlddb.export-receipt.1+json"
+PARTS = ("memories", "files", "reads")  # What the digest of an export covers.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeExport(Plain):
+    """All memories in a scope, retired ones too, with their whole texts, and its present files.
+
+    `reads` is the record of who recalled what of the scope, if the store audits reads; a bound
+    caller does not get it. `digest` is the blake3 of all three as canonical JSON. `receipt`, if one
+    was asked for, is a signed envelope with scope, time, root state, numbers and digest.
+    """
+
+    scope: ScopeName
+    time: datetime
+    root_state: Id
+    memories: tuple[Remembered, ...]
+    files: tuple[FileText, ...]
+    reads: tuple[ReadEntry, ...]
+    digest: Id
+    receipt: Mapping[str, Any] | None = field(default=None, hash=False)
+
+
+def digest_of(parts: Mapping[str, Any]) -> Id:
+    """Return the digest of the parts of an export."""
+    return Id(blake3(canonical_json(dict(parts))).digest())
+
+
+def export_scope(
+    reader: MemoryReader, scope: Mapping[str, Any], receipt: bool, confirm: str | bool | None
+) -> ScopeExport:
+    """Return everything in the one scope that is named; see `Memory.export`."""
+    named = [name for group in groups_of(scope) for name in group]
+    if len(named) != 1:
+        raise InvalidInputError("export: name one scope: user_id, agent_id, app_id or run_id")
+    groups = reader.scopes.groups(scope)
+    if confirm is not None:
+        check_confirmed(confirm, named, "export")
+    # What is inside scopes of two kinds is no world, so it has no files.
+    is_whole = groups == ((named[0],),)
+    with reader.scopes.viewing(groups, ended=True) as view:
+        rows = generations(view.reader, named[0])[-1:]
+        if not rows:
+            raise NotFoundError(f"there is no scope {named[0]}; list them to see them")
+        memories = reader.remembered(view, page(view, None, ALL), None)
+        world = Id(view.reader.world(rows[0]).id)
+    files = tuple(reader.db.files(world).read_all()) if is_whole else ()
+    audited = () if reader.scopes.bounds else reads(reader.db.engine.store)
+    told_reads = tuple(one for one in audited if str(named[0]) in one.scopes)
+    reader.note("export", groups, "", (one.id for one in memories))
+    parts = {
+        "memories": [one.to_dict() for one in memories],
+        "files": [one.to_dict() for one in files],
+        "reads": [one.to_dict() for one in told_reads],
+    }
+    _, root = reader.scopes.own_commit(None)
+    time = from_micros(reader.db.engine.clock())
+    digest = digest_of(parts)
+    counts = {name: len(part) for name, part in parts.items()}
+    told = {"scope": str(named[0]), "time": time.isoformat(), "root_state": str(root), **counts}
+    signed = None
+    if receipt:
+        payload = canonical_json(told | {"digest": str(digest)})
+        signed = sign(reader.db.engine.store, EXPORT, payload)
+    return ScopeExport(
+        scope=named[0],
+        time=time,
+        root_state=root,
+        memories=memories,
+        files=files,
+        reads=told_reads,
+        digest=digest,
+        receipt=signed,
+    )
+
 
 RECALL_RECEIPT = "application/vnd.worlddb.recall-receipt.1+json"
 PRIVATE_PARTS = ("query", "names", "where")
