@@ -87,6 +87,8 @@ def test_facts_are_measured_by_chain_and_by_what_they_replaced(tmp_path: Path) -
 
 def test_passages_are_memories_that_begin_with_their_title(tmp_path: Path) -> None:
     path = tmp_path / "multihop.json"
+    path.write_text(json.dumps({"a set of mine": next(iter(MULTIHOP.values()))}))
+    assert format_of(str(path)) == "multihop"
     path.write_text(json.dumps(MULTIHOP))
     assert format_of(str(path)) == "multihop"
     (case,) = load_cases(str(path), "multihop")

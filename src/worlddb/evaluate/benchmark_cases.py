@@ -239,6 +239,10 @@ class RunSettings:
         settings = RecallSettings(weights=weights, classes=self.classes, worlds=False)
         return settings if self.weighed else replace(settings, weighing=None)
 
+    def written(self) -> RunSettings:
+        """Return the settings with all that concerns asking alone as it is by default."""
+        return replace(self, lanes=LANES, weighed=True, classes=True)
+
     def make_embedder(self) -> Embedder | str | None:
         """Return the embedder that is meant; None for the default."""
         if self.embedder is None or self.embedder == "none":

@@ -14,8 +14,8 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -319,11 +319,10 @@ def ablate(args: argparse.Namespace) -> int:
         ]
         if not agreed(args, left):
             return 1
-        finished: dict[str, Finished] = {}
-        for number, (title, settings, roles) in enumerate(runs, 1):
+        finished = {} if base.asks_model else _run_rows(args, rows, plan, args.out, "asking")
+        for number, (title, settings, roles) in enumerate(runs if not finished else (), 1):
             label = f"{number} of {len(runs)}: {title}"
-            out = _folder(args.out, title)
-            finished[title] = _run(args, settings, roles, plan, out, label)
+            finished[title] = _run(args, settings, roles, plan, _folder(args.out, title), label)
         table = table_of(finished, plan.told)
         if args.out:
             heading = f"{base.benchmark}: {base.mode}, ablated"
@@ -348,11 +347,8 @@ def overview(args: argparse.Namespace) -> int:
         one = _options_of(args, path, form, reader=args.reader or "rules")
         base = _settings(one)
         plan = _plan(one, base)
-        runs = {
-            title: _run(one, settings, None, plan, None, f"{form}: {title}").records
-            for title, settings in variants(base)
-        }
-        rows += overview_rows(form, runs)
+        runs = _run_rows(one, list(variants(base)), plan, None, form)
+        rows += overview_rows(form, {title: run.records for title, run in runs.items()})
     _print_rankings(args, rows)
     return 0
 
@@ -531,8 +527,44 @@ def _run(
     label: str,
 ) -> Finished:
     from worlddb.evaluate.benchmark_run import run_benchmark
+    from worlddb.evaluate.run_report import machine_told
 
-    count = len(plan.questions)
+    with _asking(label, len(plan.questions)) as told:
+        finished = run_benchmark(
+            args.data,
+            settings,
+            roles,
+            plan=plan,
+            out=out,
+            workers=args.workers or (QA_WORKERS if roles is not None else 1),
+            more=lambda: {**machine_told(), **paid(args, roles)},
+            **told,
+        )
+    _tell_kept(finished, out)
+    return finished
+
+
+def _run_rows(
+    args: argparse.Namespace,
+    rows: Sequence[tuple[str, RunSettings]],
+    plan: QuestionPlan,
+    out: str | None,
+    label: str,
+) -> dict[str, Finished]:
+    """Return several runs over the same questions, by title; none of them asks a model."""
+    from worlddb.evaluate.benchmark_run import BenchmarkRow, run_rows
+
+    given = [BenchmarkRow(settings, _folder(out, title)) for title, settings in rows]
+    with _asking(label, len(plan.questions) * len(rows)) as told:
+        found = run_rows(args.data, given, plan=plan, workers=args.workers or 1, **told)
+    for row, finished in zip(given, found, strict=True):
+        _tell_kept(finished, row.out)
+    return {title: finished for (title, _), finished in zip(rows, found, strict=True)}
+
+
+@contextmanager
+def _asking(label: str, count: int) -> Iterator[dict[str, Callable[[int], None]]]:
+    """Show how far the questions of a run are, by what is called when it begins and goes on."""
     with Progress(label, unit="questions", total=count, tells=True) as progress:
 
         def begin(left: int) -> None:
@@ -541,36 +573,13 @@ def _run(
             if left < count:
                 progress.tell(f"{label}: {count - left} of {count} questions are done already")
 
-        finished = run_benchmark(
-            args.data,
-            settings,
-            roles,
-            plan=plan,
-            out=out,
-            workers=args.workers or (QA_WORKERS if roles is not None else 1),
-            on_begin=begin,
-            on_done=progress.show,
-            more=lambda: {**_machine(), **paid(args, roles)},
-        )
+        yield {"on_begin": begin, "on_done": progress.show}
+
+
+def _tell_kept(finished: Finished, out: str | None) -> None:
     if finished.is_report_kept:
-        sys.stderr.write(
-            f"{out}: has a report of more questions, which is left as it was; for one of these "
-            "alone choose another --out\n"
-        )
-    return finished
-
-
-def _machine() -> dict[str, str]:
-    """Return where the times of a report were taken."""
-    import os
-    import platform
-    from datetime import UTC, datetime
-
-    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    return {
-        "machine": f"{system}, Python {platform.python_version()}",
-        "report written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-    }
+        kept = f"{out}: has a report of more questions, which is left as it was"
+        sys.stderr.write(f"{kept}; for one of these alone choose another --out\n")
 
 
 def _complain(runs: Sequence[Finished], plan: QuestionPlan) -> None:
