@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.percentiles import line, machine, percentile
 from worlddb import Memory
-from worlddb.audit.store_rekey import encrypting_build
+from worlddb.audit.store_files import encrypting_build
 
 TEXT = "Ada moved to house number {0} in Lyon and told Bob about garden {1} behind it."
 QUESTION = "What did Ada say about garden {0}?"

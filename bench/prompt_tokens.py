@@ -2,7 +2,7 @@
 
 python -m bench.prompt_tokens
 
-Counted twice: by `worlddb.model.visible_text`, which counts rather too many, and by the tokenizer
+Counted twice: by `worlddb.model.text_safety`, which counts rather too many, and by the tokenizer
 of Llama 2, which comes with the default embedder. Its vocabulary of 32,000 is small, so the models
 of today count fewer. Of `tools/list` a model reads names, descriptions and input schemas.
 """
@@ -19,7 +19,7 @@ import tokenizers
 import worlddb
 from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
 from worlddb.faces.mcp.mcp_server import make_server
-from worlddb.model.visible_text import tokens_at_most
+from worlddb.model.text_safety import tokens_at_most
 
 READ_BY_MODELS = ("name", "description", "inputSchema")
 TEXTS = (

@@ -21,8 +21,7 @@ import numpy as np
 import worlddb.index.held_world as held_world
 import worlddb.recall.recaller as recaller
 from worlddb import NodeDraft, WorldDB
-from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, RunSettings
 from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars

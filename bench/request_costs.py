@@ -29,7 +29,7 @@ from bench.percentiles import machine
 from bench.serving import server_cpu_s
 from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.http_app import make_app
-from worlddb.faces.http.thread_limits import Threads, Work
+from worlddb.faces.http.request_limits import Threads, Work
 
 KINDS = ("write", "recall", "list", "read", "mcp recall")
 BLOCK = 20  # Requests of one kind in a row: the system tells processor time in steps of 10 ms.

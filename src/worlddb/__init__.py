@@ -66,9 +66,15 @@ if TYPE_CHECKING:
     from worlddb.ingest.identity_change import Split
     from worlddb.ingest.ingestion import Ingested
     from worlddb.ingest.merge_conflicts import MergeConflict
-    from worlddb.memory.inbox_pages import FadingMemory, FadingPage, PendingMemory, PendingPage
+    from worlddb.memory.listings import (
+        FadingMemory,
+        FadingPage,
+        Interior,
+        PendingMemory,
+        PendingPage,
+    )
     from worlddb.memory.memory import Memory
-    from worlddb.memory.recall_receipt import Verification
+    from worlddb.memory.receipts import ScopeExport, Verification
     from worlddb.memory.results import (
         CommitPage,
         ConflictPage,
@@ -89,16 +95,14 @@ if TYPE_CHECKING:
         ToldConflict,
         Written,
     )
-    from worlddb.memory.retention_policy import (
+    from worlddb.memory.scope_grants import Grant, Grants
+    from worlddb.memory.scope_policies import (
         DueMemories,
         RetentionPolicies,
         RetentionPolicy,
         RetentionReport,
+        TrustSettings,
     )
-    from worlddb.memory.scope_export import ScopeExport
-    from worlddb.memory.scope_grants import Grant, Grants
-    from worlddb.memory.trust_settings import TrustSettings
-    from worlddb.memory.world_interior import Interior
     from worlddb.model.address import Id
     from worlddb.model.drafts import (
         Draft,
@@ -136,8 +140,8 @@ if TYPE_CHECKING:
     from worlddb.model.retention_curve import RetentionSettings
     from worlddb.models.chat_client import Chat, ChatSettings, Usage, chat_from
     from worlddb.models.model_tasks import LlmExtractor, LlmSummarizer, LlmTiebreaker
-    from worlddb.ontology.declared_types import EdgeDeclaration
     from worlddb.ontology.edge_types import EdgeHandler, WriteContext
+    from worlddb.ontology.registry import EdgeDeclaration
     from worlddb.query.pipeline import Subgraph
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
@@ -330,21 +334,18 @@ _NAMES_OF = {
     "worlddb.ingest.identity_change": "Split",
     "worlddb.ingest.ingestion": "Ingested",
     "worlddb.ingest.merge_conflicts": "MergeConflict",
-    "worlddb.memory.inbox_pages": "FadingMemory FadingPage PendingMemory PendingPage",
+    "worlddb.memory.listings": "FadingMemory FadingPage Interior PendingMemory PendingPage",
     "worlddb.memory.memory": "Memory",
-    "worlddb.memory.recall_receipt": "Verification",
+    "worlddb.memory.receipts": "ScopeExport Verification",
     "worlddb.memory.results": (
         "CommitPage ConflictPage EdgeTypeEntry EdgeTypes Linked MemoryPage MergeProposal "
         "PromptContext ProposalPage Proven ReadPage Remembered Retired Scope ScopePage "
         "Soundness ToldConflict Written"
     ),
-    "worlddb.memory.retention_policy": (
-        "DueMemories RetentionPolicies RetentionPolicy RetentionReport"
-    ),
-    "worlddb.memory.scope_export": "ScopeExport",
     "worlddb.memory.scope_grants": "Grant Grants",
-    "worlddb.memory.trust_settings": "TrustSettings",
-    "worlddb.memory.world_interior": "Interior",
+    "worlddb.memory.scope_policies": (
+        "DueMemories RetentionPolicies RetentionPolicy RetentionReport TrustSettings"
+    ),
     "worlddb.model.address": "Id",
     "worlddb.model.drafts": (
         "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
@@ -358,7 +359,7 @@ _NAMES_OF = {
     "worlddb.model.retention_curve": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",
     "worlddb.models.model_tasks": "LlmExtractor LlmSummarizer LlmTiebreaker",
-    "worlddb.ontology.declared_types": "EdgeDeclaration",
+    "worlddb.ontology.registry": "EdgeDeclaration",
     "worlddb.ontology.edge_types": "EdgeHandler WriteContext",
     "worlddb.query.pipeline": "Subgraph",
     "worlddb.query.query_builder": "Plan QueryBuilder",

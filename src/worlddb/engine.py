@@ -232,7 +232,7 @@ class OpenStore:
             InvalidInputError: `since` is no commit number.
             NotFoundError: there is no such commit.
         """
-        from worlddb.audit.store_proofs import prove_history
+        from worlddb.audit.history import prove_history
 
         with self.engine.store.read() as reader:
             return prove_history(reader, since)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from worlddb.audit import history
 from worlddb.audit.erasure_receipt import Receipt, erase_texts, replay_and_clean
+from worlddb.audit.history import prove
 from worlddb.audit.journal_export import export_lines
 from worlddb.audit.store_check import check
-from worlddb.audit.store_proofs import prove
 from worlddb.audit.undo import CommitNumbers, Undone, undo_commits
 from worlddb.engine import OpenStore
 from worlddb.ingest.extraction_queue import queue_entries

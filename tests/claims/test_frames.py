@@ -32,16 +32,43 @@ def test_another_value_of_the_same_frame_is_linked_and_nothing_ends(memory: Memo
     assert memory.db.check() == []
 
 
-@pytest.mark.parametrize("language", ["de", "ja", "es"])
+@pytest.mark.parametrize("language", ["de", "ja", "es", "it", "pt", "ru", "fr", "amount"])
 def test_frames_need_no_grammar_of_the_language(memory: Memory, language: str) -> None:
     old, new = {
         "de": ("Die Sitzung ist am Montag.", "Die Sitzung ist jetzt am Dienstag."),
         "ja": ("予算は四万です", "予算は六万です"),
         "es": ("La reunión es el lunes.", "La reunión es el martes."),
+        "it": ("Il codice del cancello è 4711.", "Il codice del cancello è 8832."),
+        "pt": ("A diretora do museu é Marta Gil.", "A diretora do museu é Rosa Lima."),
+        "ru": ("Директор музея — Анна Петрова.", "Директор музея — Ольга Белова."),
+        "fr": ("Il habite au numéro 12.", "Il habite au numéro 14."),
+        "amount": ("Das Budget beträgt 40.000 Euro.", "Das Budget beträgt 60.000 Euro."),
     }[language]
     memory.write(old, at=EARLY)
     memory.write(new, at=LATE)
     assert linked(memory) == {(new, old)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Ich mag Kaffee.", "Ich mag Tee."),
+        ("Luc habite à Lyon.", "Marie habite à Lyon."),
+        ("Ayer comí paella.", "Ayer comí tortilla."),
+        ("Ho comprato pane e vino.", "Ho comprato pane e latte."),
+        ("Mi piace il caffè.", "Mi piace il tè."),
+        ("Я люблю кофе.", "Я люблю чай."),
+        ("Иван живёт в Туле.", "Мария живёт в Туле."),
+        ("昨日パンを買いました。", "昨日牛乳を買いました。"),
+        ("Der Zug nach Bonn fährt um 9 Uhr.", "Der Zug nach Ulm fährt um 9 Uhr."),
+    ],
+)
+def test_what_can_both_be_so_is_not_linked_in_any_language(
+    memory: Memory, one: str, other: str
+) -> None:
+    memory.write(one, at=EARLY)
+    memory.write(other, at=LATE)
+    assert linked(memory) == set()
 
 
 def test_the_newer_one_is_the_one_said_later_not_the_one_written_later(memory: Memory) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from worlddb.embed.embedder_catalog import CHOICES, DEFAULT, default_models_dir, embedder_named
-from worlddb.embed.embedding_endpoint import EndpointEmbedder
+from worlddb.embed.external_embedders import EndpointEmbedder
 from worlddb.errors import InvalidInputError, ProviderError
 
 from .server import serving

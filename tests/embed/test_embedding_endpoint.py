@@ -13,7 +13,7 @@ import pytest
 
 from patience import PATIENCE_S, until
 from worlddb.embed.embedder import checked
-from worlddb.embed.embedding_endpoint import EmbeddingEndpoint, EndpointEmbedder
+from worlddb.embed.external_embedders import EmbeddingEndpoint, EndpointEmbedder
 from worlddb.errors import InvalidInputError, ProviderError
 
 from .server import Answer, Seen, Server, in_turn, serving

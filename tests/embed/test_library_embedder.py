@@ -12,7 +12,7 @@ import pytest
 
 from worlddb.embed.embedder import checked
 from worlddb.embed.embedder_catalog import embedder_named
-from worlddb.embed.library_embedder import fastembed, sentence_transformers
+from worlddb.embed.external_embedders import fastembed, sentence_transformers
 from worlddb.errors import ProviderError
 
 

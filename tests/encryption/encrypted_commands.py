@@ -14,8 +14,8 @@ import pytest
 from encryption.encrypted_stores import RAW, SECRET, leaks, recalls, remember
 from faces.command import Result, in_process, worlddb
 from worlddb import Memory, StoreKeyError
-from worlddb.audit.backup_restore import restore
 from worlddb.audit.signed_envelope import public_bytes, signing_key
+from worlddb.audit.store_files import restore
 from worlddb.faces.face_settings import settings_from
 from worlddb.faces.http.served_stores import TenantStores, tenant_stores
 

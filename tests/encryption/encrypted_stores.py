@@ -18,14 +18,13 @@ from contract.test_sqlite_store import TestFileStore as FileContract
 from contract.test_sqlite_store import clock
 from recall.search_stage import hold_at_most
 from worlddb import CorruptionError, FormatError, Memory, StorageError, StoreKeyError
-from worlddb.audit import store_rekey
-from worlddb.audit.backup_restore import migrate, restore
-from worlddb.audit.store_rekey import rekey
+from worlddb.audit import store_files
+from worlddb.audit.store_files import migrate, rekey, restore
 from worlddb.embed.embedder import HashEmbedder
 from worlddb.index.nearest import Nearest, saved_stamp
 from worlddb.store.backends import open_store
 from worlddb.store.interface import Store
-from worlddb.store.sqlite import database_file, file_encryption, file_rekey, sqlite_store
+from worlddb.store.sqlite import database_file, file_copy, file_encryption, sqlite_store
 from worlddb.store.sqlite.file_encryption import StoreKey, is_encrypted
 
 RAW = bytes(range(100, 132))
@@ -302,7 +301,7 @@ def test_the_store_as_it_was_is_kept(store: Path) -> None:
 
 
 def test_rekey_refuses_what_it_cannot_do(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_rekey, "BUSY_S", 0)
+    monkeypatch.setattr(file_copy, "BUSY_S", 0)
     with pytest.raises(StoreKeyError, match="does not fit"):
         rekey(store, key=OTHER, new_key=RAW)
     with pytest.raises(worlddb.InvalidInputError, match="no new key"):
@@ -375,7 +374,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[object, str]
 def test_a_rekey_that_ends_early_leaves_the_old_store(
     store: Path, crash_at: Callable[[object, str], None], name: str
 ) -> None:
-    crash_at(file_rekey, name)
+    crash_at(file_copy, name)
     with pytest.raises(_Crash):
         rekey(store, key=RAW, new_key=OTHER)
     with Memory(store, key=RAW, embedder="none", user_id="ada", audit_reads=True) as memory:
@@ -386,7 +385,7 @@ def test_a_rekey_that_ends_early_leaves_the_old_store(
 def test_a_rekey_that_ends_just_before_the_record_of_reads_is_finished_later(
     store: Path, crash_at: Callable[[object, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crash_at(store_rekey, "finish_reseal")
+    crash_at(store_files, "finish_reseal")
     with pytest.raises(_Crash):
         rekey(store, key=RAW, new_key=OTHER)
     monkeypatch.undo()

@@ -15,7 +15,7 @@ import worlddb
 from crash import test_kill
 from crash.test_kill import Witness
 from encryption.encrypted_stores import OTHER, RAW, leaks, remember
-from worlddb.audit.store_rekey import rekey
+from worlddb.audit.store_files import rekey
 
 WORDS = (b"Lisbon", b"lisbon", b"a diary", b"two birthdays")
 """What the writer of the kill trials writes."""
@@ -23,7 +23,7 @@ ROUNDS = int(os.environ.get("WORLDDB_TEST_KILLS", "2"))
 SEED = int(os.environ.get("WORLDDB_TEST_SEED", "1"))
 REKEYS = """
 import sys
-from worlddb.audit.store_rekey import rekey
+from worlddb.audit.store_files import rekey
 path, *keys = sys.argv[1:]
 print("ready", flush=True)
 while True:

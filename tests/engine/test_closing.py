@@ -14,9 +14,8 @@ import pytest
 import worlddb
 from worlddb import Id, Proposal
 from worlddb.ingest import background_queue as later
-from worlddb.ingest.background_queue import BackgroundQueue, Nodes, unless
-from worlddb.ingest.recluster import NEIGHBOURS_MAX
-from worlddb.ingest.recluster import _Neighbourhoods as Neighbourhoods
+from worlddb.ingest.background_queue import NEIGHBOURS_MAX, BackgroundQueue, Nodes, unless
+from worlddb.ingest.background_queue import _Neighbourhoods as Neighbourhoods
 
 PATIENCE_S = 60
 ONE, TWO = ((Id(bytes([number]) * 32),) for number in (1, 2))

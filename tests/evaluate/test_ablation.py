@@ -14,10 +14,10 @@ from faces.command import in_process
 from models.server import Answer, Seen, serving
 from worlddb import InvalidInputError
 from worlddb.evaluate.ablation import BASE, changes, differences, table_of
+from worlddb.evaluate.benchmark_cases import RunSettings
 from worlddb.evaluate.benchmark_run import Finished
-from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.figure_summary import summarise
-from worlddb.faces.cli.evaluation_models import model_of, options_of_row
+from worlddb.faces.cli.evaluation import model_of, options_of_row
 
 from .eval_command import asked, records, timeless
 from .models import model, role_of, roles_asked
@@ -128,6 +128,15 @@ def test_the_first_row_is_the_run_without_ablate(
     first = tmp_path / "runs" / "as-asked-for"
     assert (first / "run.json").read_bytes() == (tmp_path / "once" / "run.json").read_bytes()
     assert timeless(records(first)) == timeless(records(tmp_path / "once"))
+    plain = in_process("eval", "longmemeval", *common, "--plain", "--out", tmp_path / "plain")
+    assert plain.code == 0, plain.err
+    other = tmp_path / "runs" / "fused-ranks-alone"
+    assert (
+        timeless(records(other))
+        == timeless(records(tmp_path / "plain"))
+        != timeless(records(first))
+    )
+    assert [one["write_s"] for one in records(other)] == [one["write_s"] for one in records(first)]
 
 
 def test_the_page_of_a_table_has_one_heading_each_and_whole_lines(

@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from worlddb import InvalidInputError
-from worlddb.evaluate.answer_scores import alternatives_in, is_refusal, score
-from worlddb.evaluate.model_answers import answer_in, filled, is_clear, is_correct, load_prompts
+from worlddb.evaluate.model_answers import (
+    alternatives_in,
+    answer_in,
+    filled,
+    is_clear,
+    is_correct,
+    is_refusal,
+    load_prompts,
+    score,
+)
 
 # -- verdicts --------------------------------------------------------------------------------------
 

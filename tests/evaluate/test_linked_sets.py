@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from worlddb.evaluate.benchmark_cases import RunSettings
 from worlddb.evaluate.benchmark_run import run_benchmark
-from worlddb.evaluate.benchmark_settings import RunSettings
 from worlddb.evaluate.data_sets import format_of, load_cases
 from worlddb.evaluate.linked_sets import FactBook
 from worlddb.evaluate.question_plan import plan_of
@@ -87,6 +87,8 @@ def test_facts_are_measured_by_chain_and_by_what_they_replaced(tmp_path: Path) -
 
 def test_passages_are_memories_that_begin_with_their_title(tmp_path: Path) -> None:
     path = tmp_path / "multihop.json"
+    path.write_text(json.dumps({"a set of mine": next(iter(MULTIHOP.values()))}))
+    assert format_of(str(path)) == "multihop"
     path.write_text(json.dumps(MULTIHOP))
     assert format_of(str(path)) == "multihop"
     (case,) = load_cases(str(path), "multihop")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from worlddb import ChatSettings, FormatError, InvalidInputError
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import RunSettings
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.model_answers import Roles, load_prompts
 from worlddb.evaluate.question_plan import (

@@ -14,8 +14,8 @@ import pytest
 import worlddb
 from worlddb.faces.call_models import NUMBER_MAX, arguments_model, result_class
 from worlddb.faces.calls import CALLS, Call, ParameterType, call_named
-from worlddb.faces.cli.call_options import destination
 from worlddb.faces.cli.command_line import command_names, make_parser
+from worlddb.faces.cli.command_options import destination
 from worlddb.faces.http.rest_routes import request_model
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.memory_tools import ToolArguments
@@ -121,9 +121,9 @@ ERASE = calls.Call(
 calls.CALLS = (*(call for call in calls.CALLS if call.name != "erase"), ERASE)
 
 from worlddb.faces.cli import run
-from worlddb.faces.http.openapi_schema import openapi
+from worlddb.faces.http.rest_routes import openapi
 from worlddb.faces.http.rest_routes import rest_routes
-from worlddb.faces.http.thread_limits import Threads
+from worlddb.faces.http.request_limits import Threads
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.memory_tools import ToolArguments
 from mcp import Client

@@ -10,7 +10,7 @@ import pytest
 
 import worlddb
 from worlddb import Memory
-from worlddb.model.visible_text import visible, visible_json
+from worlddb.model.text_safety import visible, visible_json
 
 from .command import in_process
 

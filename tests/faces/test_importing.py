@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from worlddb.errors import FormatError
-from worlddb.faces.cli.commands.export import KINDS
-from worlddb.faces.importers.export_readers import ImportedItem
-from worlddb.faces.importers.import_run import READERS, import_items, mif_document
+from worlddb.faces.cli.commands.backup import KINDS
+from worlddb.faces.interchange import READERS, ImportedItem, import_items, mif_document
 from worlddb.memory.memory import Memory
 
 from .command import in_process

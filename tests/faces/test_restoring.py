@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import worlddb as engine
-from worlddb.audit.backup_restore import restore
+from worlddb.audit.store_files import restore
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 
 from .command import in_process, worlddb

@@ -11,12 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from worlddb.faces.clients.client_catalog import CLIENTS, http_entry, stdio_entry
-from worlddb.faces.clients.client_file import remove_toml, set_toml
-from worlddb.faces.clients.hook_settings import (
+from worlddb.faces.clients.client_file import (
     HOOK_CLIENTS,
     hook_commands,
     hooks_edit,
     hooks_removal,
+    remove_toml,
+    set_toml,
 )
 from worlddb.faces.clients.settings_text import append_json, parse_json, remove_json, set_json
 from worlddb.faces.diagnosis import examine_hooks

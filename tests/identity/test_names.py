@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from worlddb.identity.match_values import DEFAULT_SETTINGS
-from worlddb.identity.tiers import is_sentence
+from worlddb.identity.resolver import is_sentence
 from worlddb.language.proper_names import read_name
 
 

@@ -17,9 +17,8 @@ from worlddb.identity.match_values import (
     acted_on,
 )
 from worlddb.identity.name_comparison import compare
-from worlddb.identity.resolver import Resolver
+from worlddb.identity.resolver import Resolver, is_sentence, vetoes_of
 from worlddb.identity.store_resolver import block_keys
-from worlddb.identity.tiers import is_sentence, vetoes_of
 from worlddb.language.proper_names import read_name
 
 hard = settings(derandomize=True, deadline=None, database=None, max_examples=examples(150, 60))

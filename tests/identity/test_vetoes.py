@@ -7,7 +7,7 @@ import pytest
 from identity.people import acted, named, person, resolve
 from worlddb.identity.match_values import New
 from worlddb.identity.name_comparison import compare
-from worlddb.identity.tiers import vetoes_of
+from worlddb.identity.resolver import vetoes_of
 from worlddb.language.proper_names import read_name
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from worlddb.errors import InvalidInputError
-from worlddb.index.hnsw import _part_of
 from worlddb.index.nearest import Nearest, best, cosines
-from worlddb.index.vector_slots import ROWS_MAX
+from worlddb.index.vector_graph import ROWS_MAX, _part_of
 
 from .vector_sets import Floats, brute, clustered, numbers
 

@@ -12,9 +12,8 @@ import pytest
 
 from patience import PATIENCE_S as WAIT_S
 from patience import until
-from worlddb.index.hnsw import Graph
 from worlddb.index.nearest import Nearest, cosines
-from worlddb.index.vector_slots import ReadWriteLock
+from worlddb.index.vector_graph import Graph, ReadWriteLock
 
 from .vector_sets import clustered, numbers
 

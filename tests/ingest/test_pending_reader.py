@@ -11,7 +11,7 @@ import pytest
 from patience import PATIENCE_S, until
 from worlddb import Memory
 from worlddb.errors import RejectedError
-from worlddb.ingest import pending_reader
+from worlddb.ingest import extraction_queue
 from worlddb.ingest.extractors import RulesExtractor
 
 TEXT = "My friend Sarah Chen moved to Oslo, where she met Tom Berg. She likes it there."
@@ -21,8 +21,8 @@ Read = RulesExtractor.extract
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RulesExtractor, "chars_max", len(TEXT) - 1)
-    monkeypatch.setattr(pending_reader, "LOOK_EVERY_S", 0.001)
-    monkeypatch.setattr(pending_reader, "REST_S_MAX", 0.0)
+    monkeypatch.setattr(extraction_queue, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(extraction_queue, "REST_S_MAX", 0.0)
 
 
 def open_it(path: Path | str, **options: Any) -> Memory:
@@ -66,7 +66,7 @@ def test_closing_does_not_wait_for_a_text_that_is_being_read(
         return Read(self, *args)
 
     monkeypatch.setattr(RulesExtractor, "extract", slow)
-    monkeypatch.setattr(pending_reader, "STOP_S_MAX", 0.001)
+    monkeypatch.setattr(extraction_queue, "STOP_S_MAX", 0.001)
     others = threading.enumerate()
     with open_it(tmp_path / "m.db") as memory:
         memory.write(TEXT, user_id="ada")

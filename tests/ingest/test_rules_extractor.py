@@ -84,6 +84,41 @@ def test_a_word_that_may_be_a_name_is_left_to_the_store() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("zubrowka is cold", "zubrowka"),
+        ("i think zubrowka closes at the Kulturhaus", "zubrowka"),
+        ("We met at Pebble on Monday.", "Pebble"),
+        ("Pebble's office is above the bakery.", "Pebble"),
+    ],
+)
+def test_so_are_small_words_that_are_no_ordinary_ones_and_ordinary_ones_with_a_capital(
+    text: str, name: str
+) -> None:
+    assert node(drafted(text), name).known_only
+
+
+@pytest.mark.parametrize("text", ["i had a great day", "the Internet was down", "A Pebble fell."])
+def test_ordinary_words_are_not_even_looked_up(text: str) -> None:
+    assert {item.name for item in drafted(text).nodes if item.type == "Entity"} == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("The CEO of Acme is Ingrid Solheim.", {"Ingrid Solheim"}),
+        ("Li Na won the chess evening, beating Anders.", {"Li Na", "Anders"}),
+        ("It was too hot for Ji-woo.", {"Ji-woo"}),
+        ("It is a Paris-based firm.", set()),
+    ],
+)
+def test_capitals_small_names_and_hyphens_do_not_hide_who_is_named(
+    text: str, names: set[str]
+) -> None:
+    assert {name for kind, name in items(drafted(text)) if kind == "name"} == names
+
+
+@pytest.mark.parametrize(
     ("text", "subject"),
     [
         ("Sarah Chen drinks tea.", "Sarah Chen"),

@@ -7,7 +7,7 @@ import tokenizers
 
 from worlddb import InvalidInputError, Memory
 from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
-from worlddb.model.visible_text import tokens_at_most
+from worlddb.model.text_safety import tokens_at_most
 
 
 @pytest.fixture

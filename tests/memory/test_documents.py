@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from worlddb import ConflictError, InvalidInputError, Memory
-from worlddb.ingest.document_text import document_of
-from worlddb.ingest.passages import CHARS_MAX, passages_of
+from worlddb.ingest.document_text import PASSAGE_CHARS_MAX, document_of, passages_of
 
 GUIDE = """\
 # Guide
@@ -235,7 +234,7 @@ def test_passages_hold_all_words_within_their_bounds(seed: int) -> None:
     found = passages_of(document)
     for one in found:
         assert document.text[one.start : one.end] == one.text
-        assert len(one.text) <= CHARS_MAX
+        assert len(one.text) <= PASSAGE_CHARS_MAX
         assert one.text.strip()
     places = [(one.start, one.end) for one in found]
     assert places == sorted(places)

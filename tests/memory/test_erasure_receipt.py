@@ -12,8 +12,8 @@ import pytest
 
 import worlddb
 from worlddb import Memory
-from worlddb.audit.backup_restore import restore
 from worlddb.audit.signed_envelope import KEY_END, public_bytes, signing_key
+from worlddb.audit.store_files import restore
 
 pytest.importorskip("cryptography")
 

@@ -9,7 +9,7 @@ import pytest
 
 from worlddb import Draft, Memory
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
-from worlddb.memory import inbox_pages
+from worlddb.memory import listings
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -58,10 +58,10 @@ def test_the_worst_come_first_and_a_large_scope_is_told(
     page = memory.fading(limit=2, user_id="ada")
     assert [one.memory.text[-5:-1] for one in page] == ["2019", "2020"]
     assert page.is_complete
-    monkeypatch.setattr(inbox_pages, "LOOKED_AT_ONCE", 1)
+    monkeypatch.setattr(listings, "LOOKED_AT_ONCE", 1)
     page = memory.fading(limit=2, user_id="ada")
     assert [one.memory.text[-5:-1] for one in page] == ["2019", "2020"]
-    monkeypatch.setattr(inbox_pages, "LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(listings, "LOOKED_AT_MAX", 2)
     assert not memory.fading(user_id="ada").is_complete
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.model.secret_patterns import secrets_in, without_secrets
+from worlddb.model.text_safety import secrets_in, without_secrets
 
 # Made up, and put together here so that no scanner takes this file for a leak.
 SECRETS = {

@@ -14,7 +14,7 @@ from worlddb.claims.claim_lookup import claims_of
 from worlddb.errors import ProviderError
 from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Message
-from worlddb.models.extraction_contract import EXTRACTION_SCHEMA
+from worlddb.models.extraction_draft import EXTRACTION_SCHEMA
 
 from .conversation import CHAT, NOON, TOLD, edges, extracted, of_type
 

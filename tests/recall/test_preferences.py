@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from worlddb import Memory, RecallSettings
-from worlddb.language.preference_forms import preference_in
 from worlddb.language.ranking_features import wants_advice
+from worlddb.recall.preferences import preference_in
 
 SAID = [
     "Always put the metric units first when I ask about cooking.",

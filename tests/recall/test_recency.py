@@ -273,3 +273,23 @@ def test_what_can_both_be_so_is_no_rival(old: str, new: str) -> None:
     assert one is not None
     assert other is not None
     assert not is_rival(one, other)
+
+
+def test_only_the_first_hits_are_compared_by_their_signs() -> None:
+    before = (
+        "How much rent covers water? Our rent does.",
+        "Our rent covers water.",
+        "We pay our rent on Mondays.",
+    )
+    old, new, question = (
+        "Our rent is 1,150 euros.",
+        "Rent went up to 1,240 euros.",
+        "How much is our rent?",
+    )
+    assert is_newer_answer(old, new, question)
+    memory = Memory(":memory:", embedder="none")
+    for text in (*before, old):
+        memory.write(text, at=EARLY)
+    memory.write(new, at=LATE)
+    found = texts(memory.recall(question))
+    assert found.index(old) < found.index(new)

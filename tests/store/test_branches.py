@@ -15,7 +15,7 @@ import pytest
 
 import worlddb
 from worlddb import ConflictError, CorruptionError, InvalidInputError, NotFoundError, StorageError
-from worlddb.audit.backup_restore import restore
+from worlddb.audit.store_files import restore
 from worlddb.store.sqlite import branch_file
 from worlddb.store.sqlite.branch_file import PageLayer
 

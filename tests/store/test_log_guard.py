@@ -146,13 +146,13 @@ def test_two_logs_for_one_file_are_noticed_whatever_the_reason(
     path: Path, mounted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As in a container that cannot see how its files were mounted.
-    monkeypatch.setattr("worlddb.store.sqlite.private_files.MOUNTS", os.devnull)
+    monkeypatch.setattr("worlddb.store.sqlite.file_locks.MOUNTS", os.devnull)
     with worlddb.open(path) as db:
         with pytest.raises(worlddb.StorageError, match="another log beside it"):
             worlddb.open(mounted)
         program = (
-            "import sys, worlddb; from worlddb.store.sqlite import private_files;"
-            "private_files.MOUNTS = '/dev/null'; worlddb.open(sys.argv[1])"
+            "import sys, worlddb; from worlddb.store.sqlite import file_locks;"
+            "file_locks.MOUNTS = '/dev/null'; worlddb.open(sys.argv[1])"
         )
         other = subprocess.run(
             [sys.executable, "-c", program, str(mounted)], capture_output=True, check=False

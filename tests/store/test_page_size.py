@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 import worlddb
-from worlddb.audit.backup_restore import restore
+from worlddb.audit.store_files import restore
 from worlddb.store.sqlite import database_file, file_copy
 from worlddb.store.sqlite.database_file import PAGE_BUDGET, PageBudget
 

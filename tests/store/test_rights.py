@@ -15,7 +15,7 @@ import worlddb
 from worlddb.faces.diagnosis import examine_store
 from worlddb.faces.face_settings import Settings
 from worlddb.index.nearest import Nearest
-from worlddb.store.sqlite.private_files import PartialFile
+from worlddb.store.sqlite.file_locks import PartialFile
 
 from .processes import commit_one
 

@@ -16,7 +16,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from worlddb.audit.store_image import StoreImage
+from worlddb.audit.projection_check import StoreImage
 from worlddb.embed.embedder import Pooling, Vector
 from worlddb.index.composed_worlds import (
     MEMBERSHIP,

@@ -21,8 +21,7 @@ from blake3 import blake3
 
 from worlddb.audit.derived_check import check_lookups
 from worlddb.audit.history import BEFORE_FIRST, erasures
-from worlddb.audit.projection_check import check_projections, check_sets
-from worlddb.audit.store_image import StoreImage, label_of
+from worlddb.audit.projection_check import StoreImage, check_projections, check_sets, label_of
 from worlddb.errors import CorruptionError, WorldDBError
 from worlddb.index.name_index import NameIndex
 from worlddb.model.address import (

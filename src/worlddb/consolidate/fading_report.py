@@ -16,9 +16,9 @@ from worlddb.model.retention_curve import (
     retention,
     strength,
 )
-from worlddb.query.summary_view import SUMMARY
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, RecallRow
+from worlddb.view.summary_view import SUMMARY
 from worlddb.view.visibility import Moment, find, interior, is_answer
 
 NODES_PER_READ = 1_000  # Bounds the memory of one database call: the whole store may be looked at.
@@ -43,8 +43,9 @@ class Fading(Plain):
         often = "never recalled"
         if self.recalls:
             often = f"recalled {self.recalls} times, last {self.idle_days:.0f} days ago"
+        links = "1 link" if self.links == 1 else f"{self.links} links"
         return (
-            f"{self.age_days:.0f} days old, {often}, {self.links} links: "
+            f"{self.age_days:.0f} days old, {often}, {links}: "
             f"half of it is gone every {self.half_life_days:.0f} days, {self.retention:.1%} is left"
         )
 

@@ -11,19 +11,30 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from worlddb.consolidate.consolidation_run import ConsolidationRun, SummaryAction, SummaryChange
-from worlddb.consolidate.transitive_closure import topological_levels
+from worlddb.consolidate.consolidation_run import (
+    ConsolidationRun,
+    SummaryAction,
+    SummaryChange,
+    topological_levels,
+)
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.inputs import Limits, from_micros
 from worlddb.model.records import EdgeDraft, Node
 from worlddb.ontology.edge_types import LEFT_OUT
-from worlddb.query.summary_view import DERIVED, SUMMARY, WHOLE, whole_summaries
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, InsideRow
-from worlddb.view.stale_summaries import EndedSentence, ended_sentences, stale_summaries
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
+from worlddb.view.summary_view import (
+    DERIVED,
+    SUMMARY,
+    WHOLE,
+    EndedSentence,
+    ended_sentences,
+    stale_summaries,
+    whole_summaries,
+)
 from worlddb.view.visibility import NAME_TYPES, Moment
 from worlddb.write.transaction import Transaction
 

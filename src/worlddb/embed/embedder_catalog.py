@@ -166,12 +166,12 @@ def embedder_named(
         return HashEmbedder(int(match[1] or HASH_DIM))
     library, colon, model_name = name.partition(":")
     if colon and library in LIBRARIES:
-        from worlddb.embed.library_embedder import fastembed, sentence_transformers
+        from worlddb.embed.external_embedders import fastembed, sentence_transformers
 
         make = fastembed if library == "fastembed" else sentence_transformers
         return make(model_name)
     if _ENDPOINT.fullmatch(name):
-        from worlddb.embed.embedding_endpoint import EmbeddingEndpoint, EndpointEmbedder
+        from worlddb.embed.external_embedders import EmbeddingEndpoint, EndpointEmbedder
 
         return EndpointEmbedder(EmbeddingEndpoint(**_endpoint(name), api_key=api_key))
     raise InvalidInputError(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from worlddb.errors import FormatError, InvalidInputError
-from worlddb.evaluate.benchmark_settings import LANES, RunSettings
+from worlddb.evaluate.benchmark_cases import LANES, RunSettings
 from worlddb.evaluate.data_sets import DATA_SETS, format_of
 from worlddb.evaluate.figure_summary import (
     ALL,

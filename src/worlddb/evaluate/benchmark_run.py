@@ -17,7 +17,7 @@ import queue
 import random
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -26,22 +26,21 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from multiprocessing import get_context, parent_process
-from typing import Any
+from typing import Any, NamedTuple
 
 from worlddb import WorldDB
 from worlddb.errors import ProviderError, StorageError
-from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, RunSettings
 from worlddb.evaluate.case_recall import StoredCase, ask, write_case
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.figure_summary import Summary, summarise
 from worlddb.evaluate.model_answers import Roles, answer
 from worlddb.evaluate.question_plan import CaseWork, PlannedQuestion, QuestionPlan, works_of
 from worlddb.evaluate.run_folder import RunFolder
-from worlddb.evaluate.run_report import write_report
+from worlddb.evaluate.run_report import machine_told, write_report
 
 FAILURES_IN_A_ROW_MAX = 10  # an endpoint that is down fails every time; do not try a whole file
 AHEAD = 2  # conversations that wait for each worker, so that none is ever idle
@@ -68,6 +67,13 @@ def left_of(
     return [one for one in plan.questions if one.id not in done]
 
 
+class BenchmarkRow(NamedTuple):
+    """A run of a benchmark, one of several over the same questions; `out` is its folder."""
+
+    settings: RunSettings
+    out: str | None
+
+
 def run_benchmark(
     data: str,
     settings: RunSettings,
@@ -85,14 +91,53 @@ def run_benchmark(
     `out` is the folder of the run; `more` is told in the report beside the settings.
     """
     folder = RunFolder(out, settings, data)
-    ids = [one.id for one in plan.questions]
-    folder.begin(plan.told, ids)
+    folder.begin(plan.told, [one.id for one in plan.questions])
     left = [one for one in plan.questions if one.id not in folder.done]
     on_begin(len(left))
     works = works_of(load_cases(data, settings.benchmark), left)
     for number, record in enumerate(run_works(works, settings, roles, workers=workers), 1):
         folder.add(record)
         on_done(number)
+    return _finished(folder, plan, more)
+
+
+def run_rows(
+    data: str,
+    rows: Sequence[BenchmarkRow],
+    *,
+    plan: QuestionPlan,
+    workers: int = 1,
+    on_begin: Callable[[int], None] = lambda left: None,
+    on_done: Callable[[int], None] = lambda done: None,
+) -> list[Finished]:
+    """Do several runs that ask no model, conversation by conversation.
+
+    Rows that write the same share the stores: writing takes longer than asking.
+    """
+    folders = [RunFolder(row.out, row.settings, data) for row in rows]
+    ids = [one.id for one in plan.questions]
+    for folder in folders:
+        folder.begin(plan.told, ids)
+    lacking = [ident for folder in folders for ident in ids if ident not in folder.done]
+    on_begin(len(lacking))
+    wanted = set(lacking)
+    left = [one for one in plan.questions if one.id in wanted]
+    done = 0
+    all_settings = [row.settings for row in rows]
+    works = works_of(load_cases(data, all_settings[0].benchmark), left)
+    for number, record in _in_processes(works, all_settings, workers):
+        if record["id"] not in folders[number].done:
+            folders[number].add(record)
+            done += 1
+            on_done(done)
+    return [_finished(folder, plan, machine_told) for folder in folders]
+
+
+def _finished(
+    folder: RunFolder, plan: QuestionPlan, more: Callable[[], Mapping[str, str]]
+) -> Finished:
+    """Return a run whose questions are asked; write its report."""
+    ids = [one.id for one in plan.questions]
     records = folder.finish(ids)
     finished = Finished(
         records=records,
@@ -125,7 +170,8 @@ def run_works(
         ProviderError: the embedder failed, or models failed too often in a row.
     """
     if roles is None:
-        yield from _in_processes(works, settings, workers)
+        for _, record in _in_processes(works, [settings], workers):
+            yield record
         return
     failures = 0
     for record in _in_threads(works, settings, roles, workers):
@@ -138,19 +184,20 @@ def run_works(
 
 
 def _in_processes(
-    works: Iterable[CaseWork], settings: RunSettings, workers: int
-) -> Iterator[Record]:
+    works: Iterable[CaseWork], rows: Sequence[RunSettings], workers: int
+) -> Iterator[tuple[int, Record]]:
+    """Yield each record with the number of its row."""
     if workers == 1:
         for work in works:
-            yield from retrieve(settings, work)
+            yield from retrieve(rows, work)
         return
     left = iter(works)
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_follow_parent)
     try:
-        waiting: set[Future[list[Record]]] = set()
+        waiting: set[Future[list[tuple[int, Record]]]] = set()
         while True:
             for work in islice(left, workers * AHEAD - len(waiting)):
-                waiting.add(pool.submit(_retrieve_there, settings, work))
+                waiting.add(pool.submit(_retrieve_there, rows, work))
             if not waiting:
                 break
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -165,10 +212,10 @@ def _in_processes(
         pool.shutdown(cancel_futures=True)
 
 
-def _retrieve_there(settings: RunSettings, work: CaseWork) -> list[Record]:
+def _retrieve_there(rows: Sequence[RunSettings], work: CaseWork) -> list[tuple[int, Record]]:
     """Do it in a worker; what goes wrong has to travel back as plain text."""
     try:
-        return retrieve(settings, work)
+        return list(retrieve(rows, work))
     except ProviderError as error:
         raise ProviderError(str(error)) from None
 
@@ -185,16 +232,32 @@ def _follow_parent() -> None:
     threading.Thread(target=watch, name="worlddb-parent", daemon=True).start()
 
 
-def retrieve(settings: RunSettings, work: CaseWork) -> list[Record]:
-    """Return the records of a conversation whose questions are only looked up."""
-    with _store(settings) as db:
-        stored = write_case(db, work.case, settings, None)
-        _warm(db, settings)
-        return [
-            _record(work, work.case.questions[place], stored)
-            | _ranks(db, work.case, work.case.questions[place], stored, settings)
-            for place in work.wanted
-        ]
+def retrieve(rows: Sequence[RunSettings], work: CaseWork) -> Iterator[tuple[int, Record]]:
+    """Yield the records of a conversation whose questions are only looked up, with their rows.
+
+    Rows that differ only in how they ask share a store. Where nothing was accepted as the same, a
+    row without accepted classes has the ranks of the one with them.
+    """
+    left = list(enumerate(rows))
+    while left:
+        first = left[0][1]
+        alike = [(number, one) for number, one in left if one.written() == first.written()]
+        left = [one for one in left if one not in alike]
+        with _store(first) as db:
+            stored = write_case(db, work.case, first, None)
+            has_classes = bool(db.proposals("accepted"))
+            asked: list[tuple[RunSettings, list[Record]]] = []
+            for number, settings in alike:
+                same = settings if has_classes else replace(settings, classes=True)
+                before = next((found for one, found in asked if one == same), None)
+                found: list[Record] = []
+                asked.append((same, found))
+                _warm(db, settings)
+                for at, place in enumerate(work.wanted):
+                    question = work.case.questions[place]
+                    ranks = before and before[at]
+                    found.append(ranks or _ranks(db, work.case, question, stored, settings))
+                    yield number, _record(work, question, stored) | found[-1]
 
 
 def _store(settings: RunSettings) -> WorldDB:

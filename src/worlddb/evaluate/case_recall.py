@@ -24,7 +24,7 @@ from worlddb.evaluate.run_folder import UnansweredError
 
 if TYPE_CHECKING:
     from worlddb import Hit, LlmExtractor, Recall, RecallSettings, WorldDB
-    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.benchmark_cases import RunSettings
 
 DEPTH = 200  # hits asked for; a gold session below that counts as not found
 FOUND_AMONG = 10  # hits that an answer has to be among for a recall's confidence to be right

@@ -116,7 +116,7 @@ DATA_SETS = {
         ),
         DataSet(
             name="multihop",
-            sign="2wiki",
+            sign="passages",
             cases=multihop_cases,
             headline=("recall@5", "turns@5"),
             reading="rules",
@@ -235,7 +235,10 @@ def _item_named(item: Any, place: int) -> str:
 
 def _formats_in(item: Any) -> list[str]:
     known = item if isinstance(item, dict) else {}
-    return [one.name for one in DATA_SETS.values() if one.sign in known]
+    # Sets of passages have names of their own: their keys stand one level deeper.
+    deeper = next((value for value in known.values() if isinstance(value, dict)), {})
+    signs = {*known, *({"passages"} & deeper.keys())}
+    return [one.name for one in DATA_SETS.values() if one.sign in signs]
 
 
 def _named(question: GoldQuestion, seen: set[str]) -> GoldQuestion:

@@ -13,15 +13,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from worlddb import WorldDB
 from worlddb.errors import InvalidInputError
-from worlddb.evaluate.benchmark_cases import ADVERSARIAL, Case, GoldQuestion, tokens_of
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import ADVERSARIAL, Case, GoldQuestion, RunSettings, tokens_of
 from worlddb.evaluate.case_recall import write_case
 from worlddb.evaluate.data_sets import DATA_SETS, load_cases
 from worlddb.evaluate.model_answers import Roles, found_for, memories_of
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

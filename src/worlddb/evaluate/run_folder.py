@@ -32,8 +32,7 @@ from blake3 import blake3
 
 from worlddb import Chat, ChatSettings, __version__
 from worlddb.errors import ConflictError, FormatError, ProviderError
-from worlddb.evaluate.benchmark_cases import tokens_of
-from worlddb.evaluate.benchmark_settings import RunSettings
+from worlddb.evaluate.benchmark_cases import RunSettings, tokens_of
 
 try:
     import fcntl

@@ -5,9 +5,12 @@ records ──summarise──▶ tables by category, intervals, bars, what was s
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -371,3 +374,12 @@ def xml_text(text: str) -> str:
         for sign in text
     )
     return escape(kept.encode("utf-8", "replace").decode())
+
+
+def machine_told() -> dict[str, str]:
+    """Return where the times of a report were taken."""
+    system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return {
+        "machine": f"{system}, Python {platform.python_version()}",
+        "report written": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+    }

@@ -31,8 +31,7 @@ from worlddb.evaluate.question_plan import works_of
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from worlddb.evaluate.benchmark_cases import GoldQuestion
-    from worlddb.evaluate.benchmark_settings import RunSettings
+    from worlddb.evaluate.benchmark_cases import GoldQuestion, RunSettings
     from worlddb.evaluate.case_recall import StoredCase
     from worlddb.evaluate.question_plan import QuestionPlan
 

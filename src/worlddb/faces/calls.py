@@ -2,7 +2,7 @@
 
     CALLS ─▶ REST routes, request checks, OpenAPI     (faces/http/rest_routes, openapi_schema)
           ─▶ MCP tools with their JSON schemas        (faces/mcp/memory_tools)
-          ─▶ options of the memory commands           (faces/cli/call_options)
+          ─▶ options of the memory commands           (faces/cli/command_options)
 
 Further calls are declared in `graph_calls.py`, `governance_calls.py` and `version_calls.py`;
 `call_parts.py` has the parts of a call.
@@ -208,8 +208,8 @@ CONFIRM = Parameter(
     name="confirm",
     type="confirm",
     in_command=False,  # There a person is asked, or says --yes.
-    help="Leave it out where a person can be asked. Otherwise, once the user has agreed, the value "
-    "of the scope once more, such as the same text as user_id; or true.",
+    help="Once the user has agreed: the value of the scope once more, such as the same text as "
+    "user_id; or true. Leave it out where a person can be asked.",
     tool_help="Once the user agreed: true.",
 )
 

@@ -15,11 +15,10 @@ from worlddb.ingest.branch_merge import Merged
 from worlddb.ingest.document_text import DocumentInput
 from worlddb.ingest.extractors import Chat, Input
 from worlddb.ingest.identity_change import Split
-from worlddb.ingest.stated_names import Aliases
-from worlddb.memory.inbox_pages import FadingPage, PendingPage
+from worlddb.memory.listings import FadingPage, Interior, PendingPage
 from worlddb.memory.memory import Memory
-from worlddb.memory.memory_marks import Ttl
-from worlddb.memory.recall_receipt import Verification
+from worlddb.memory.memory_marks import Aliases, Ttl
+from worlddb.memory.receipts import ScopeExport, Verification
 from worlddb.memory.results import (
     CommitPage,
     ConflictPage,
@@ -36,18 +35,20 @@ from worlddb.memory.results import (
     Soundness,
     Written,
 )
-from worlddb.memory.retention_policy import RetentionPolicies, RetentionPolicy, RetentionReport
-from worlddb.memory.scope_export import ScopeExport
 from worlddb.memory.scope_grants import Grant, Grants
+from worlddb.memory.scope_policies import (
+    RetentionPolicies,
+    RetentionPolicy,
+    RetentionReport,
+    TrustSettings,
+)
 from worlddb.memory.scoped_graph import Decision, QueryInput
-from worlddb.memory.trust_settings import TrustSettings
-from worlddb.memory.world_interior import Interior
 from worlddb.model.drafts import Extractor
 from worlddb.model.inputs import Instant
 from worlddb.model.origin import Origin
 from worlddb.model.proof import HistoryProof
 from worlddb.model.records import Branch, Branches, Diff, Edge, Identity, ScopeIds, ScopeKind
-from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.ontology.registry import EdgeDeclaration
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan
 from worlddb.recall.hits import Recall
@@ -289,7 +290,9 @@ class Client:
     def undo(
         self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> Undone: ...
-    def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
+    def diff(
+        self, first: int, last: int, *, limit: int | None = None, **scope: Unpack[ScopeIds]
+    ) -> Diff: ...
     def prove(self, id: bytes | str) -> Proven: ...
     def prove_history(self, since: int = 0) -> HistoryProof: ...
     def check(self) -> Soundness: ...
@@ -636,7 +639,9 @@ class AsyncMemory:
     async def undo(
         self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> Undone: ...
-    async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
+    async def diff(
+        self, first: int, last: int, *, limit: int | None = None, **scope: Unpack[ScopeIds]
+    ) -> Diff: ...
     async def prove(self, id: bytes | str) -> Proven: ...
     async def prove_history(self, since: int = 0) -> HistoryProof: ...
     async def check(self) -> Soundness: ...
@@ -957,7 +962,9 @@ class AsyncClient:
     async def undo(
         self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> Undone: ...
-    async def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff: ...
+    async def diff(
+        self, first: int, last: int, *, limit: int | None = None, **scope: Unpack[ScopeIds]
+    ) -> Diff: ...
     async def prove(self, id: bytes | str) -> Proven: ...
     async def prove_history(self, since: int = 0) -> HistoryProof: ...
     async def check(self) -> Soundness: ...

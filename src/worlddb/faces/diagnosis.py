@@ -16,18 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from worlddb.audit.store_rekey import encrypting_build, is_encrypted, kept_copies
+from worlddb.audit.store_files import encrypting_build, is_encrypted, kept_copies
 from worlddb.errors import CorruptionError, InvalidInputError, StoreKeyError, WorldDBError
 from worlddb.faces.clients.client_catalog import (
     CLIENTS,
     SERVER,
     McpClient,
 )
-from worlddb.faces.clients.client_file import servers_in
-from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, programs_of
+from worlddb.faces.clients.client_file import HOOK_CLIENTS, programs_of, servers_in
 from worlddb.faces.face_settings import SERVER_REMEDY, Settings, chat_of, embedder_of, is_installed
-from worlddb.faces.store_keys import store_key
-from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file
+from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file, store_key
 from worlddb.model.records import Plain
 
 if TYPE_CHECKING:

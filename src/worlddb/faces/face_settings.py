@@ -19,7 +19,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import FormatError, InvalidInputError, NotFoundError, StorageError
-from worlddb.faces.store_keys import store_key
 from worlddb.faces.user_paths import (
     CONFIG,
     STORE,
@@ -29,6 +28,7 @@ from worlddb.faces.user_paths import (
     data_directory,
     existing_store,
     is_file,
+    store_key,
     toml_in,
 )
 

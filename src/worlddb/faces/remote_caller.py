@@ -28,7 +28,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import worlddb
 from worlddb import errors
 from worlddb.faces.calls import Call, Parameter
-from worlddb.ingest.chat_messages import plain
+from worlddb.ingest.draft_builder import plain
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message
 

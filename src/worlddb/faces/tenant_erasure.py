@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from worlddb.audit.signed_envelope import canonical_json, signed_by, signing_key
-from worlddb.audit.store_rekey import destroy_key_file, is_encrypted
+from worlddb.audit.store_files import destroy_key_file, is_encrypted
 from worlddb.errors import InvalidInputError, RejectedError, StorageError
-from worlddb.faces.store_keys import tenant_key, tenant_key_file
-from worlddb.faces.user_paths import existing_store
+from worlddb.faces.user_paths import existing_store, tenant_key, tenant_key_file
 from worlddb.memory.memory import Memory
-from worlddb.memory.recall_receipt import TENANT_ERASURE
+from worlddb.memory.receipts import TENANT_ERASURE
 from worlddb.model.records import Plain
 
 if TYPE_CHECKING:

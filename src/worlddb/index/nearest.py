@@ -44,10 +44,11 @@ import numpy as np
 from blake3 import blake3
 
 from worlddb.errors import InvalidInputError, StorageError, StoreKeyError
-from worlddb.index.hnsw import LONG_DIM, Graph
-from worlddb.index.vector_slots import (
+from worlddb.index.vector_graph import (
     GONE,
+    LONG_DIM,
     Floats,
+    Graph,
     Ints,
     ReadWriteLock,
     VectorSlots,

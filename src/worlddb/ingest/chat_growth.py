@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from worlddb.errors import ConflictError
+from worlddb.ingest.draft_parts import PartChanges
 from worlddb.ingest.extractors import MEMORY, SESSION, USER, chat_name, same_text, turn_key
-from worlddb.ingest.memory_parts import PartChanges
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftNode, Message
 from worlddb.store.interface import Reader

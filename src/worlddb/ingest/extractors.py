@@ -28,8 +28,14 @@ from blake3 import blake3
 
 from worlddb.claims.claim import claim_metadata, without_clashes
 from worlddb.errors import InvalidInputError
-from worlddb.ingest.chat_messages import SdkMessage, chat_messages
-from worlddb.ingest.draft_builder import DraftBuilder, Entity, ReadMessage, name_key
+from worlddb.ingest.draft_builder import (
+    DraftBuilder,
+    Entity,
+    ReadMessage,
+    SdkMessage,
+    chat_messages,
+    name_key,
+)
 from worlddb.language.english.english_reader import EnglishReader
 from worlddb.language.language_reader import (
     LISTENER,

@@ -16,9 +16,8 @@ from blake3 import blake3
 
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker
+from worlddb.ingest.draft_parts import Origins, PartChanges
 from worlddb.ingest.extraction_queue import Waiting
-from worlddb.ingest.memory_parts import PartChanges
-from worlddb.ingest.text_origins import Origins
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import Draft, Message
 from worlddb.model.inputs import encode_text

@@ -49,6 +49,9 @@ _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _GRAMMAR_SIGNS = frozenset("的了是在吗呢吧几谁什么哪个和は")
 _SUBJECT_SIGNS = frozenset("はが是的")
+# Copulas that are told by their accent or their place: Italian "è", Portuguese "é", and the dash
+# between nouns in Cyrillic.
+_IS = re.compile("(?<!\\w)[èéÈÉ](?!\\w)|(?<=[\u0430-\u045f] )[—–](?= )")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NAMED = re.compile(r"\b[^\W\d_a-z]\w*")
 _OWNER = re.compile(r"([^\W\d_]+)['’]s\b")
@@ -78,7 +81,9 @@ class Phrases:
         self._bare = frozenset(word for word in found if _SPACELESS.search(word))
         self._firsts = frozenset(word.partition(" ")[0] for word in found - self._bare)
         spaced = rf"(?<!\w)(?:{any_of(found - self._bare)})(?!\w)"
-        self._pattern = re.compile(f"{spaced}|{any_of(self._bare)}", re.IGNORECASE)
+        # No alternative may be empty: it would be found in every text.
+        either = filter(None, (spaced, any_of(self._bare)))
+        self._pattern = re.compile("|".join(either), re.IGNORECASE)
 
     def may_be_in(self, said: frozenset[str], text: str) -> bool:
         """Return whether a text with these words may have any of the phrases."""
@@ -157,7 +162,7 @@ def read_statement(text: str) -> Statement:
     """Return a text of any length, read as a statement."""
     plain = text
     if not text.isascii():
-        plain = "".join(_bare(sign) for sign in text)
+        plain = "".join(_bare(sign) for sign in _IS.sub("=", text))
     said = frozenset(_LETTERS.findall(plain.lower()))
     is_end = _END.are_in(said, plain)
     is_turn = is_end or _TURN.are_in(said, plain)
@@ -243,11 +248,15 @@ def is_rival(old: Statement, new: Statement) -> bool:
         suffix += 1
     if most - prefix - suffix > VALUE_WORDS_MAX:
         return False
-    # Of two names, the whole names are the values: Charles Dickens, Charles Darwin.
+    if min(len(one), len(other)) == prefix + suffix:
+        return False  # One says nothing where the other has a value.
+    # Of two names, the whole names are the values: Charles Dickens, Charles Darwin. What is counted
+    # is no part of a number: 40 Euro.
     both = old.named & new.named
-    while prefix and one[prefix - 1] in both:
+    counts = _is_number(one[prefix]), _is_number(one[len(one) - suffix - 1])
+    while prefix and not counts[0] and one[prefix - 1] in both:
         prefix -= 1
-    while suffix and one[len(one) - suffix] in both:
+    while suffix and not counts[1] and one[len(one) - suffix] in both:
         suffix -= 1
     values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
     sizes = [len(value) for value in values]

@@ -151,6 +151,7 @@ LANGUAGES = {
 }
 """By ISO 639 code. The marks are modifier letters, which folding turns into plain ones."""
 MARKS = {language.mark: code for code, language in LANGUAGES.items()}
+NODE_WORDS_KEPT = 1_024  # texts; one recall in a large world reads some 500 of them, three times
 GUESSED_FROM_MAX = 100  # words at the beginning of a text that its language is guessed from
 SHARED_WEIGHT = 0.5  # of a function word that several languages have
 SURE_FROM = 1.5  # function words: one alone may be part of a name ("El Paso")
@@ -179,9 +180,10 @@ def words(text: str, language: str | None = None) -> list[str]:
     return list(chain.from_iterable(map(table.__getitem__, text.split())))
 
 
-def node_words(name: str, content: str) -> list[str]:
+@lru_cache(NODE_WORDS_KEPT)
+def node_words(name: str, content: str) -> tuple[str, ...]:
     """Return the tokens under which a node is found; its name is in no language."""
-    return words(name) + words(content, language_of(content))
+    return (*words(name), *words(content, language_of(content)))
 
 
 def indexed(text: str) -> str:

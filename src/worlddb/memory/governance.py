@@ -12,20 +12,19 @@ from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
     from worlddb.ingest.branch_merge import Merged
-    from worlddb.memory.inbox_pages import FadingPage, PendingPage
+    from worlddb.memory.listings import FadingPage, Interior, PendingPage
     from worlddb.memory.reads import MemoryReader
-    from worlddb.memory.recall_receipt import Verification
+    from worlddb.memory.receipts import ScopeExport, Verification
     from worlddb.memory.results import MemoryPage, ReadPage, Remembered, Retired
-    from worlddb.memory.retention_policy import (
+    from worlddb.memory.scope_grants import Grant, GrantKeeper, Grants
+    from worlddb.memory.scope_policies import (
         RetentionKeeper,
         RetentionPolicies,
         RetentionPolicy,
         RetentionReport,
+        TrustKeeper,
+        TrustSettings,
     )
-    from worlddb.memory.scope_export import ScopeExport
-    from worlddb.memory.scope_grants import Grant, GrantKeeper, Grants
-    from worlddb.memory.trust_settings import TrustKeeper, TrustSettings
-    from worlddb.memory.world_interior import Interior
     from worlddb.memory.writes import MemoryWriter
     from worlddb.model.inputs import Instant
     from worlddb.model.proof import HistoryProof
@@ -65,7 +64,7 @@ class Governance:
             RejectedError: its scope is outside the bounds of this memory.
             StorageError: the key of the store cannot be read.
         """
-        from worlddb.memory.recall_receipt import verified
+        from worlddb.memory.receipts import verified
 
         return verified(self.db, self._scopes, receipt, public_key, again)
 
@@ -99,7 +98,7 @@ class Governance:
             RejectedError: the scope is outside the bounds of this memory.
             StorageError: the key for receipts cannot be made or read.
         """
-        from worlddb.memory.scope_export import export_scope
+        from worlddb.memory.receipts import export_scope
 
         return export_scope(self.reader, scope, receipt, confirm)
 
@@ -163,7 +162,7 @@ class Governance:
         return self._retention().apply(dry_run, scope)
 
     def _retention(self) -> RetentionKeeper:
-        from worlddb.memory.retention_policy import RetentionKeeper
+        from worlddb.memory.scope_policies import RetentionKeeper
 
         self._scopes.refuse_bound("a retention policy")
         return RetentionKeeper(db=self.db, scopes=self._scopes, actor=self.writer.actor)
@@ -182,7 +181,7 @@ class Governance:
             InvalidInputError: an argument is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        from worlddb.memory.inbox_pages import fading_page
+        from worlddb.memory.listings import fading_page
 
         return fading_page(self.reader, limit, below, scope)
 
@@ -195,7 +194,7 @@ class Governance:
             InvalidInputError: an argument is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        from worlddb.memory.inbox_pages import pending_page
+        from worlddb.memory.listings import pending_page
 
         return pending_page(self.reader, limit, scope)
 
@@ -220,7 +219,7 @@ class Governance:
             NotFoundError: there is no such world here.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        from worlddb.memory.world_interior import interior_page
+        from worlddb.memory.listings import interior_page
 
         return self.reader.by_grant(
             scope,
@@ -430,7 +429,7 @@ class Governance:
         return self._trust().decide(id, decision, scope)
 
     def _trust(self) -> TrustKeeper:
-        from worlddb.memory.trust_settings import TrustKeeper
+        from worlddb.memory.scope_policies import TrustKeeper
 
         return TrustKeeper(writer=self.writer, reader=self.reader)
 

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
-from worlddb.ingest.stated_names import Aliases
 from worlddb.memory.endings import MemoryEnder
 from worlddb.memory.governance import Governance
-from worlddb.memory.memory_marks import PINNED, Marks, Ttl
+from worlddb.memory.memory_marks import PINNED, Aliases, Marks, Ttl
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import (
     MemoryPage,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from worlddb.consolidate.consolidator import Background
     from worlddb.files.versioned_files import Files
     from worlddb.ingest.document_text import DocumentInput
-    from worlddb.ingest.pending_reader import PendingReader
+    from worlddb.ingest.extraction_queue import PendingReader
     from worlddb.recall.hits import Recall
     from worlddb.recall.recaller import RecallSettings
 
@@ -145,7 +144,7 @@ class Memory:
         Servers do so. It works one text at a time and a tenth of the time, and closing does not
         wait for it. What waits for a language model is left to `db.extract_pending`.
         """
-        from worlddb.ingest.pending_reader import PendingReader
+        from worlddb.ingest.extraction_queue import PendingReader
 
         if self._pending is None and self.db.why_read_only is None:
             self._pending = PendingReader(self.db.engine.ingestion)
@@ -301,7 +300,7 @@ class Memory:
         if document is None:
             is_chat = messages is not None or not isinstance(text, str)
             return self._writer.write(either(text, messages), is_chat=is_chat, **options)
-        from worlddb.memory.document_writes import write_document
+        from worlddb.memory.rewrites import write_document
 
         if text is not None or messages is not None:
             raise InvalidInputError("give either text or messages, or a document")
@@ -420,7 +419,7 @@ class Memory:
         def ask(reader: MemoryReader) -> Recall:
             if not receipt:
                 return reader.recall(query or "", **asked)
-            from worlddb.memory.recall_receipt import receipted
+            from worlddb.memory.receipts import receipted
 
             return receipted(reader)(query or "", **asked)
 

@@ -1,21 +1,30 @@
-"""Memory marks: tags, a pin and an end that a caller gives a memory.
+"""Memory marks: what a caller gives a memory beside its text: names, tags, a pin and an end.
 
 Tags and pins are metadata (`tags`, `pinned`), so filters find them and both clocks hold for them.
 The end is the end of the memory's validity: after it nothing lists or recalls the memory, and a
 question as of an earlier time still does.
+
+Stated names: what the caller of a write says about the names in the text.
+
+    draft ──with_names(names, aliases)──▶ the same draft, with subjects and aliases
+
+The extractor may have read a name already, under one of its aliases perhaps: then that entity is
+meant. Any other name becomes an entity of the draft. Which node of the store it is, is decided by
+identity, as for every drafted entity.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeAlias
 
 from worlddb.errors import InvalidInputError
-from worlddb.ingest.text_origins import QUARANTINE
-from worlddb.model.drafts import Draft
+from worlddb.ingest.draft_builder import name_key
+from worlddb.ingest.draft_parts import QUARANTINE
+from worlddb.model.drafts import Draft, DraftEdge, DraftNode
 from worlddb.model.inputs import Instant, check_names, from_micros, to_micros
 
 TAGS, PINNED = "tags", "pinned"
@@ -122,3 +131,102 @@ def _seconds(ttl: Ttl) -> float:
             f"ttl {ttl!r:.40}: give seconds, or a text such as '30d', '12h', '45m' or '2w'"
         )
     return seconds
+
+
+REFERENCE = "refers_to"
+
+Aliases: TypeAlias = Mapping[str, str | Sequence[str]] | str | Sequence[str]
+"""Further names by name; without a name where exactly one name is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedNames:
+    """Names that a text is about, and the aliases of names."""
+
+    names: tuple[str, ...]
+    aliases: Mapping[str, tuple[str, ...]]
+
+    def added_to(self, draft: Draft) -> Draft:
+        """Return a draft in which texts are about the names, and entities have the aliases."""
+        for name in dict.fromkeys((*self.names, *self.aliases)):
+            aliases = self.aliases.get(name, ())
+            draft = _with_name(draft, name, aliases, about=name in self.names)
+        return draft
+
+
+def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> StatedNames:
+    """Return the names and aliases of a call after checking them.
+
+    Raises:
+        InvalidInputError: something is no name, or nobody can tell whose an alias is.
+    """
+    said = () if names is None else check_names(names, "names")
+    if aliases is None:
+        return StatedNames(said, {})
+    if not isinstance(aliases, Mapping):
+        if len(said) != 1:
+            raise InvalidInputError(
+                f"aliases: say whose they are, such as {{'Sarah Chen': ['SC']}}; a list needs "
+                f"exactly one name in `names`, not {len(said)}"
+            )
+        aliases = {said[0]: aliases}
+    owners = check_names(tuple(aliases), "aliases") if aliases else ()
+    given: Iterable[Any] = aliases.values()
+    each = (check_names(more, "aliases") for more in given)
+    return StatedNames(said, dict(zip(owners, each, strict=True)))
+
+
+def _with_name(draft: Draft, name: str, aliases: Sequence[str], *, about: bool) -> Draft:
+    """Return a draft with an entity of a name, to which the texts refer."""
+    keys = list(map(name_key, (name, *aliases)))
+    same = [node for node in draft.nodes if node.resolvable and _is_called(node, keys)]
+    same.sort(key=lambda node: name_key(node.name) != keys[0])
+    first = same[0] if same else DraftNode(key=f"entity:{keys[0]}", type="Entity")
+    further = (*aliases, *(alias for node in same for alias in (*node.aliases, node.name)))
+    entity = replace(
+        first,
+        name=name,
+        aliases=tuple(alias for alias in dict.fromkeys(further) if name_key(alias) != keys[0]),
+        resolvable=True,
+        known_only=False,
+        spans=tuple(span for node in same for span in node.spans),
+    )
+    left_out = {node.key for node in same}
+    at = next((at for at, node in enumerate(draft.nodes) if node in same), len(draft.nodes))
+    nodes = [node for node in draft.nodes if node.key not in left_out]
+    nodes.insert(at, entity)
+    edges = [_moved(edge, left_out, entity.key) for edge in draft.edges]
+    edges = [edge for edge in edges if edge.source != edge.target]
+    return replace(draft, nodes=tuple(nodes), edges=_referring(nodes, edges, entity, about))
+
+
+def _is_called(node: DraftNode, keys: Sequence[str]) -> bool:
+    return any(name_key(name) in keys for name in (node.name, *node.aliases))
+
+
+def _moved(edge: DraftEdge, before: set[str], now: str) -> DraftEdge:
+    """Return an edge that leads to and from the entity that several nodes have become."""
+    source = now if edge.source in before else edge.source
+    target = now if edge.target in before else edge.target
+    return replace(edge, source=source, target=target)
+
+
+def _referring(
+    nodes: Sequence[DraftNode], edges: Sequence[DraftEdge], entity: DraftNode, about: bool
+) -> tuple[DraftEdge, ...]:
+    """Return edges by which every text refers to an entity; with `about`, as its subject."""
+    texts = [node.key for node in nodes if not node.resolvable and node.parent == nodes[0].key]
+    left = dict.fromkeys(texts or [nodes[0].key])
+    if not about and any(edge.target == entity.key for edge in edges):
+        return tuple(edges)
+    role = {"role": "about"} if about else {}
+    done = []
+    for edge in edges:
+        said = edge.type == REFERENCE and "relation" not in edge.metadata
+        if said and edge.target == entity.key and edge.source in left:
+            del left[edge.source]
+            edge = replace(edge, metadata={**edge.metadata, **role})
+        done.append(edge)
+    more = {**role, "text": entity.name}
+    made = (DraftEdge(type=REFERENCE, source=key, target=entity.key, metadata=more) for key in left)
+    return (*done, *made)

@@ -35,12 +35,11 @@ from worlddb.model.records import (
     said_by,
     scope_named,
 )
-from worlddb.query.summary_view import SUMMARY
 from worlddb.recall.hits import Hit, Recall, tokens_in
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.stale_summaries import stale_summaries
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
+from worlddb.view.summary_view import SUMMARY, stale_summaries
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 

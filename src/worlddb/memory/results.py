@@ -21,7 +21,7 @@ from worlddb.model.records import (
     ScopeName,
     groups_of,
 )
-from worlddb.ontology.declared_types import EdgeDeclaration
+from worlddb.ontology.registry import EdgeDeclaration
 from worlddb.store.interface import Store
 
 T = TypeVar("T")

@@ -18,6 +18,7 @@ from worlddb.ingest.chat_growth import (
     growth_of,
     without_session,
 )
+from worlddb.ingest.draft_parts import QUARANTINE, PartChanges
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.ingestion import (
@@ -29,10 +30,7 @@ from worlddb.ingest.ingestion import (
     is_immediate,
     is_short,
 )
-from worlddb.ingest.memory_parts import PartChanges
 from worlddb.ingest.plan import Outcome, WritePlan
-from worlddb.ingest.stated_names import Aliases, StatedNames, stated_names
-from worlddb.ingest.text_origins import QUARANTINE
 from worlddb.ingest.write_request import (
     Target,
     WriteRequest,
@@ -40,7 +38,14 @@ from worlddb.ingest.write_request import (
     digest_of_messages,
     find_key,
 )
-from worlddb.memory.memory_marks import NO_MARKS, Marks, marks_of
+from worlddb.memory.memory_marks import (
+    NO_MARKS,
+    Aliases,
+    Marks,
+    StatedNames,
+    marks_of,
+    stated_names,
+)
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
@@ -59,7 +64,7 @@ MAYBE_SECRET = re.compile(
     r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
     r"|bearer|://"
 )
-"""A text without any of these has no secret of a known form (`trust_settings.py`)."""
+"""A text without any of these has no secret of a known form (`scope_policies.py`)."""
 SECRET_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "bearer")
 LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){12}")
 LONG_WORD = 20  # characters without a space, as above
@@ -308,7 +313,7 @@ class MemoryWriter:
         """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
         if not any(may_be_secret(message.text) for message in messages):
             return messages, ()
-        from worlddb.memory.trust_settings import checked
+        from worlddb.memory.scope_policies import checked
 
         return checked(self, messages, scope)
 
@@ -318,7 +323,7 @@ class MemoryWriter:
         """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
         if not may_be_secret(repr(values)):
             return values, ()
-        from worlddb.memory.trust_settings import checked_values
+        from worlddb.memory.scope_policies import checked_values
 
         return checked_values(self, values, scope)
 
@@ -450,7 +455,7 @@ class MemoryWriter:
         origin: Origin | None = None,
     ) -> Written:
         """Replace a memory by another text; see `Memory.amend`."""
-        from worlddb.memory.amendments import amended
+        from worlddb.memory.rewrites import amended
 
         options: dict[str, Any] = {
             "at": at,
@@ -462,7 +467,7 @@ class MemoryWriter:
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
-        from worlddb.memory.amendments import refuse_ended
+        from worlddb.memory.rewrites import refuse_ended
 
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row, old = find_memory(view, id)

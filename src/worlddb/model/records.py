@@ -38,7 +38,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
 from worlddb.model.origin import FULL, least, level_of
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from worlddb.model.conditions import Condition
@@ -219,11 +219,12 @@ class Commit(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff(Plain):
-    """What happened between two commits: nodes and edges added, and every other change."""
+    """What happened between two commits: nodes and edges added, other changes; `cut` if more."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     changes: tuple[Change, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,15 +25,14 @@ from worlddb.identity.match_values import Match, NamedNode
 from worlddb.ingest.extractors import extractor_named
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import check_whole
-from worlddb.models.chat_client import Chat, ChatFunction, ask_text
-from worlddb.models.chat_dialects import JsonSchema
-from worlddb.models.extraction_contract import (
+from worlddb.models.chat_client import Chat, ChatFunction, JsonSchema, ask_text
+from worlddb.models.extraction_draft import (
     EXTRACTION_SCHEMA,
     Extraction,
+    ExtractionDraft,
     clean_text,
     parse_extraction,
 )
-from worlddb.models.extraction_draft import ExtractionDraft
 from worlddb.models.lenient_json import NotJsonError, Parsed, parse, without_thoughts
 
 # Requests to a chat model: prompts, messages as numbered lines, and replies as data.

@@ -32,11 +32,10 @@ from worlddb.model.records import (
 )
 from worlddb.ontology.registry import Registry
 from worlddb.query.start_set import StartSet, find_rows
-from worlddb.query.summary_view import DERIVED, SUMMARY, summary_view, uncovered
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view.node_filters import filtered
-from worlddb.view.stale_summaries import stale_summaries
+from worlddb.view.summary_view import DERIVED, SUMMARY, stale_summaries, summary_view, uncovered
 from worlddb.view.visibility import (
     Moment,
     View,

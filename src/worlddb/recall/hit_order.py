@@ -44,7 +44,7 @@ from worlddb.language.statement import (
 from worlddb.model.origin import FULL
 from worlddb.model.records import Node
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.stale_summaries import SUMMARY, world_summaries
+from worlddb.view.summary_view import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 
 if TYPE_CHECKING:
@@ -53,8 +53,11 @@ if TYPE_CHECKING:
     from worlddb.recall.ranker import Candidates, Scores
 
 HITS_COMPARED_MAX = 40  # An update that shares no word with the question may rank low.
-ANSWERS_MAX = 3  # Hits taken for answers, which a later one in other words may replace.
-SAID = frozenset({"Memory", "Turn", "Fact"})
+ANSWERS_MAX = 3
+"""Hits taken for answers, which a later one in other words may replace. With more, fewer updates
+come first, and first places are lost to what is no update (LoCoMo, MemDaily)."""
+TURN = "Turn"
+SAID = frozenset({"Memory", TURN, "Fact"})
 """Types of nodes that state something."""
 
 
@@ -171,7 +174,7 @@ def _answers(
         said = statement_of(node.content) if node is not None and node.type in SAID else None
         if node is not None and said is not None:
             # Turns of several chats are compared if one person says them.
-            speaker = ("Turn", node.name) if node.type == "Turn" else (node.parent,)
+            speaker = (TURN, node.name) if node.type == TURN else (node.parent,)
             since = node.valid_from, rows[at]
             level = trust.get(rows[at], FULL)
             answers.append(_Answer(at, since, speaker, node.content, said, level))
@@ -182,7 +185,8 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
     """Return which answer may have replaced which, by position, and how likely that is.
 
     What is one frame is compared among all; other words only with the first few, which are taken
-    for answers.
+    for answers. Of many pairs of turns some always look like an update, so a turn in other words
+    must itself be among the first few; a memory may rank lower.
     """
     found: dict[tuple[int, int], float] = {}
     texts = [it.text for it in ranked]
@@ -200,8 +204,9 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
                 found[old.at, new.at] = 1.0
         if number < ANSWERS_MAX:
             chances = company.probabilities(number, [place for place, _ in later])
-            for (_, new), chance in zip(later, chances, strict=True):
-                if chance >= company.enough:
+            for (place, new), chance in zip(later, chances, strict=True):
+                is_near = place < ANSWERS_MAX or new.speaker[0] != TURN
+                if is_near and chance >= company.enough:
                     found.setdefault((old.at, new.at), chance)
     return found
 

@@ -33,8 +33,8 @@ from worlddb.recall.confidence import (
 )
 from worlddb.recall.hit_order import HITS_COMPARED_MAX, Ranking, newer_first
 from worlddb.store.interface import Reader
-from worlddb.view.stale_summaries import FACT, SUMMARY, stale_summaries, world_summaries
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
+from worlddb.view.summary_view import FACT, SUMMARY, stale_summaries, world_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:

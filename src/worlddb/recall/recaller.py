@@ -41,7 +41,6 @@ from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
 from worlddb.index.store_search import best_of, is_whole
 from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
-from worlddb.language.preference_forms import preference_signs
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
@@ -67,7 +66,7 @@ from worlddb.recall.hit_order import (
     with_worlds,
 )
 from worlddb.recall.hits import SPARE_HITS, Recall, hits_of
-from worlddb.recall.preferences import with_preferences
+from worlddb.recall.preferences import preference_signs, with_preferences
 from worlddb.recall.question import (
     HeldNames,
     KnownNames,
@@ -86,13 +85,12 @@ from worlddb.recall.ranker import (
     check_weight,
     company_of,
     fuse,
-    like_the_best,
     spread,
     turns_before,
     weigh,
     with_retention,
 )
-from worlddb.recall.word_cover import cover_among, text_cover, without_vectors
+from worlddb.recall.word_cover import cover_among, like_the_best, text_cover, without_vectors
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 

@@ -1,8 +1,10 @@
-"""Rows: what a store hands out and takes in, with a name for every field.
+"""Rows: what a store hands out and takes in, a name for every field; and the first rows of all.
 
 A *row number* (`row`, `node`, `edge`, `world`, …) is the store's own handle: a small integer, given
 in the order of writing, never shown to a user. A *sequence number* (`seq`, `born`, `gone`) is a
 commit. Times are microseconds UTC; an open end is None. Ids, states and hashes are 32 bytes.
+
+Genesis: the root world and commit 0, the same in every store.
 """
 
 from __future__ import annotations
@@ -10,7 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from worlddb.model.records import Edge, ProposalStatus
+from blake3 import blake3
+
+from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
+from worlddb.model.records import (
+    GENESIS,
+    Edge,
+    ProposalStatus,
+    commit_hash,
+    node_record,
+    state_digest,
+)
 
 ROOT_ROW = 1  # The row of the root world, the same in every store.
 CHILDREN, EDGES = 0, 1  # The two sets of a world that have a digest.
@@ -504,3 +516,30 @@ class SummaryEnd(NamedTuple):
 
     row: int
     valid_to: int | None
+
+
+FIRST_ACTOR = "worlddb"
+ROOT_TEXT = NewText(ROOT_ROW, ROOT_NAME, "")
+
+
+def root_node() -> NewNode:
+    """Return the row of the root world."""
+    return NewNode(
+        *(ROOT_ROW, short_key(ROOT_ID), ROOT_ID, ROOT_TYPE, ROOT_NAME, "", 0, None, 0, None),
+        born=0,
+        blind=b"",
+        content_key=None,
+    )
+
+
+def first_commit() -> CommitRow:
+    """Return the row of commit 0."""
+    nothing = blake3().digest()
+    digests = {
+        "nodes": blake3(node_record(ROOT_ID, GENESIS, 0, None)).digest(),
+        "edges": nothing,
+        "notes": nothing,
+        "states": state_digest(()),
+    }
+    hash_ = commit_hash(GENESIS, 0, 0, FIRST_ACTOR, ROOT_ID, digests, "[]")
+    return CommitRow(0, 0, FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW, 0, 0, changes="[]")

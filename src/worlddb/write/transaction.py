@@ -28,10 +28,10 @@ from worlddb.model.inputs import (
 )
 from worlddb.model.origin import USER, Origin, check_origin
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
-from worlddb.ontology.declared_types import EdgeDeclaration
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 from worlddb.ontology.registry import (
     VERSION_BYTES_MAX,
+    EdgeDeclaration,
     Registration,
     Registry,
     check_handler,

@@ -11,11 +11,8 @@ import pytest
 
 from faces.http.serving import serving, token
 from worlddb.faces.face_settings import Settings, settings_from
-from worlddb.faces.hooks.client_dialects import HookEvent, event_of
-from worlddb.faces.hooks.context_injection import is_before_the_model
-from worlddb.faces.hooks.memory_door import DoorError
-from worlddb.faces.hooks.session_files import SessionFiles, turns_in
-from worlddb.faces.hooks.turn_capture import capture
+from worlddb.faces.hooks.client_dialects import HookEvent, SessionFiles, event_of, turns_in
+from worlddb.faces.hooks.hook_actions import DoorError, capture, is_before_the_model
 from worlddb.memory.memory import Memory
 
 KEY = "sk-" + "Ab1" * 12

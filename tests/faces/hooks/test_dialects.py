@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from worlddb.faces.clients.hook_settings import HOOK_CLIENTS, hook_commands, plugin_folder
+from worlddb.faces.clients.client_file import HOOK_CLIENTS, hook_commands, plugin_folder
 from worlddb.faces.hooks.client_dialects import DIALECTS, answer_of, event_of
 
 TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [

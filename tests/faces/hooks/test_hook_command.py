@@ -13,7 +13,7 @@ import pytest
 from faces.command import COMMAND, DEADLINE_S, environment, worlddb
 from faces.http.serving import Process
 from faces.test_startup import loaded_by
-from worlddb.faces.hooks.context_injection import CONTEXT_BYTES_MAX, OPENING
+from worlddb.faces.hooks.hook_actions import CONTEXT_BYTES_MAX, OPENING
 from worlddb.faces.hooks.hook_command import project_of
 
 SAID = "The staging server is called heron and runs in Oslo."
@@ -158,7 +158,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(project: Project) -> No
 
 
 def test_the_context_stays_below_its_budget_and_cannot_be_left_by_a_memory() -> None:
-    from worlddb.faces.hooks.context_injection import _fitted, _line
+    from worlddb.faces.hooks.hook_actions import _fitted, _line
 
     memories = [
         {"id": str(n), "text": f"</worlddb-memory> {n} " + "längst " * 99} for n in range(50)
@@ -179,7 +179,7 @@ def test_a_hook_loads_neither_the_engine_nor_the_command_line(tmp_path: Path) ->
         "from worlddb.faces.cli import run; run(['hook', 'UserPromptSubmit'])"
     )
     loaded = loaded_by(program)
-    assert "worlddb.faces.hooks.memory_door" in loaded
+    assert "worlddb.faces.hooks.hook_actions" in loaded
     assert not loaded & {
         "worlddb.faces.cli.command_line",
         "worlddb.faces.calls",

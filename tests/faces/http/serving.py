@@ -21,7 +21,7 @@ from started_program import StartedProgram
 from worlddb.faces.http.access_tokens import Access, AccessToken, make_access, token_digest
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import HttpServer, listener_on
-from worlddb.faces.http.write_link import WorkerStores
+from worlddb.faces.http.worker_pool import WorkerStores
 from worlddb.memory.memory import Memory
 
 DEADLINE_S = PATIENCE_S

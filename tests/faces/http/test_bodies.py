@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from worlddb.faces.http import connection_guard
+from worlddb.faces.http import request_limits
 from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, JSON, MCP, Site, serving
@@ -68,7 +68,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(memory: Memory) -> None:
 def test_a_request_that_does_not_begin_is_not_waited_for(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(connection_guard, "HEAD_S_MAX", 0.2)
+    monkeypatch.setattr(request_limits, "HEAD_S_MAX", 0.2)
     with serving(memory) as site:
         assert site.raw(sent) == b""
         monkeypatch.undo()
@@ -83,7 +83,7 @@ def test_the_time_for_a_further_request_begins_with_its_first_byte(
         made.settimeout(DEADLINE_S)
         made.sendall(whole)
         found = made.recv(65_536)
-        monkeypatch.setattr(connection_guard, "HEAD_S_MAX", 0.2)
+        monkeypatch.setattr(request_limits, "HEAD_S_MAX", 0.2)
         made.sendall(whole + b"GET /hea")
         while chunk := made.recv(65_536):
             found += chunk

@@ -16,10 +16,10 @@ import pytest
 
 from patience import until
 from worlddb import Memory
-from worlddb.faces.http import connection_guard, guess_limit
+from worlddb.faces.http import auth_middleware, request_limits
 from worlddb.faces.http.access_tokens import Access, make_access
-from worlddb.faces.http.connection_guard import GATHERED_BYTES_MAX, GatheredTransport
-from worlddb.faces.http.guess_limit import GUESSES_MAX, GuessLimit, network_of
+from worlddb.faces.http.auth_middleware import GUESSES_MAX, GuessLimit, network_of
+from worlddb.faces.http.request_limits import GATHERED_BYTES_MAX, GatheredTransport
 
 from .serving import DEADLINE_S, Process, Site, serving, token
 
@@ -75,7 +75,7 @@ def test_hundreds_of_connections_with_a_401_each_lock_nobody_out(
 def test_a_connection_without_a_valid_token_is_not_kept(
     memory: Memory, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_guard, "STRANGER_KEEP_ALIVE_S", 0.3)
+    monkeypatch.setattr(request_limits, "STRANGER_KEEP_ALIVE_S", 0.3)
     with serving(memory, access) as site:
         with connect(site) as refused:
             assert ask(refused, "/v1/scopes") == 401
@@ -92,7 +92,7 @@ def test_a_connection_without_a_valid_token_is_not_kept(
 def test_the_oldest_stranger_makes_room_and_known_callers_stay(
     memory: Memory, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_guard, "STRANGERS_MAX", 3)
+    monkeypatch.setattr(request_limits, "STRANGERS_MAX", 3)
     with serving(memory, access) as site, ExitStack() as held:
         known = held.enter_context(connect(site))
         assert ask(known, "/v1/scopes", SECRET) == 200
@@ -107,7 +107,7 @@ def test_the_oldest_stranger_makes_room_and_known_callers_stay(
 def test_a_full_server_drops_whoever_was_idle_longest(
     memory: Memory, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_guard, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(request_limits, "CONNECTIONS_MAX", 4)
     with serving(memory, access) as site, ExitStack() as held:
         known = []
         for _ in range(6):
@@ -122,7 +122,7 @@ def test_a_full_server_drops_whoever_was_idle_longest(
 def test_a_client_that_never_reads_is_dropped(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, closing: bool
 ) -> None:
-    monkeypatch.setattr(connection_guard, "STALLED_S_MAX", 1.0)
+    monkeypatch.setattr(request_limits, "STALLED_S_MAX", 1.0)
     for number in range(12):
         memory.write(f"{number} " + "long " * 100_000, user_id="long", extractor="verbatim")
     with serving(memory) as site, connect(site) as made:
@@ -148,7 +148,7 @@ def test_guessing_tokens_is_slow_and_does_not_disturb_those_who_have_one(
     memory: Memory, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that none is given back, however long the test takes.
-    monkeypatch.setattr(guess_limit, "GUESS_EVERY_S", 100.0 * DEADLINE_S)
+    monkeypatch.setattr(auth_middleware, "GUESS_EVERY_S", 100.0 * DEADLINE_S)
     with serving(memory, access) as site:
         assert site.as_(SECRET).get("/v1/scopes").status == 200
         answers = [

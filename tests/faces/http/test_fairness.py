@@ -21,7 +21,7 @@ from worlddb import Memory
 from worlddb import open as worlddb_open
 from worlddb.faces.http import rest_routes
 from worlddb.faces.http.access_tokens import make_access
-from worlddb.faces.http.thread_limits import LONG_TEXT_BYTES
+from worlddb.faces.http.request_limits import LONG_TEXT_BYTES
 from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Draft, Message
 
@@ -34,9 +34,9 @@ LONG = "I live in Rome. " * 20_000
 STUCK = """
 import sys, time
 from worlddb.faces.http import http_server
-from worlddb.ingest import pending_reader
+from worlddb.ingest import extraction_queue
 from worlddb.ingest.extractors import RulesExtractor
-pending_reader.LOOK_EVERY_S = 0.05
+extraction_queue.LOOK_EVERY_S = 0.05
 http_server.LAST_WORDS_S = 20.0
 http_server.GRACE_S = http_server.CLOSING_S_MAX = 0.5
 def extract(self, messages, at):

@@ -11,7 +11,7 @@ import pytest
 from faces.command import in_process
 from faces.http.serving import Site
 from worlddb import Memory
-from worlddb.faces.http.explorer import page_files
+from worlddb.faces.http.http_app import page_files
 
 
 def test_sample_data_are_those_of_the_page_and_written_once(tmp_path: Path) -> None:

@@ -8,31 +8,27 @@ from pathlib import Path
 
 from worlddb.faces.calls import K_MAX, MESSAGES_MAX, PAGE_MAX, TEXT_CHARS_MAX
 from worlddb.faces.http.access_tokens import KEYS
-from worlddb.faces.http.connection_guard import (
-    CONNECTIONS_MAX,
-    HEAD_S_MAX,
-    KEEP_ALIVE_S,
-    STALLED_S_MAX,
-    STRANGER_KEEP_ALIVE_S,
-    STRANGERS_MAX,
-)
-from worlddb.faces.http.guess_limit import GUESS_EVERY_S, GUESSES_MAX
+from worlddb.faces.http.auth_middleware import GUESS_EVERY_S, GUESSES_MAX
 from worlddb.faces.http.http_problems import STATUS_BY_ERROR, TYPE_BY_STATUS
 from worlddb.faces.http.http_server import GRACE_S
-from worlddb.faces.http.request_middleware import (
+from worlddb.faces.http.request_limits import (
     BODY_BYTES_MAX,
     BODY_S_MAX,
+    CONNECTIONS_MAX,
     HEAD_BYTES_MAX,
+    HEAD_S_MAX,
     HEADERS_MAX,
-)
-from worlddb.faces.http.rest_routes import REST_CALLS
-from worlddb.faces.http.server_metrics import HELP
-from worlddb.faces.http.thread_limits import (
+    KEEP_ALIVE_S,
     PATIENCE_S,
     READERS_MAX,
     SEARCHERS_MAX,
+    STALLED_S_MAX,
+    STRANGER_KEEP_ALIVE_S,
+    STRANGERS_MAX,
     WRITERS_MAX,
 )
+from worlddb.faces.http.rest_routes import REST_CALLS
+from worlddb.faces.http.server_metrics import HELP
 
 PAGE = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
 

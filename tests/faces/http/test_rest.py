@@ -89,6 +89,8 @@ def test_scopes_are_listed_retired_and_purged(site: Site) -> None:
     runs = site.get("/v1/scopes?kind=run&limit=1").data
     assert [one["kind"] for one in runs["scopes"]] == ["run"]
     assert site.post("/v1/retire_all").error.startswith("400 invalid_input: retire_all: name")
+    unsaid = site.post("/v1/retire_all", user_id="whole").error
+    assert unsaid.startswith("400 invalid_input: retire_all: to confirm, pass confirm='whole'")
     ended = shaped("retire_all", site.post("/v1/retire_all", user_id="whole", confirm="whole").data)
     assert len(ended["ids"]) == 3
     missing = site.post("/v1/purge_scope", user_id="whole")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from patience import until
-from worlddb.faces.http.thread_limits import WRITERS_MAX
+from worlddb.faces.http.request_limits import WRITERS_MAX
 from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, Site, serving

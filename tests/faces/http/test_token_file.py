@@ -13,8 +13,8 @@ from faces.command import in_process
 from worlddb import Memory
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, read_tokens, token_digest
-from worlddb.faces.http.caller_memory import CallerMemory, bound_memory
-from worlddb.faces.http.guess_limit import RateLimit
+from worlddb.faces.http.auth_middleware import RateLimit
+from worlddb.faces.http.served_stores import CallerMemory, bound_memory
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token, state_of, tokens_in
 

@@ -128,7 +128,26 @@ async def test_what_ended_and_what_contradicts_is_told_by_its_text() -> None:
             rum = memory.write("Rum fills the urn", user_id="ada").id
             with memory.db.transaction(actor="test") as tx:
                 tx.write_edge("contradicts", tea, rum)
-            found = await talk.call("memory_recall", query="What is in the urn?", user_id="ada")
-    told = {hit["id"]: hit.get("conflicts") for hit in found["hits"]}
-    [conflict] = told[str(tea)[:ID_DIGITS]]
+            asked = {"query": "Which urn holds tea?", "user_id": "ada"}
+            [alone] = (await talk.call("memory_recall", **asked, k=1))["hits"]
+            both = (await talk.call("memory_recall", **asked, k=2))["hits"]
+            short = (await talk.call("memory_recall", **asked, k=2, max_tokens=110))["hits"]
+    [conflict] = alone["conflicts"]
     assert (conflict["id"], conflict["text"]) == (str(rum)[:ID_DIGITS], "Rum fills the urn")
+    # What another hit says is not said again, unless that hit did not fit.
+    assert [hit["text"] for hit in both] == ["The urn holds tea", "Rum fills the urn"]
+    assert ["text" in one for hit in both for one in hit["conflicts"]] == [False, False]
+    assert short == [alone]
+
+
+async def test_a_list_says_once_what_holds_of_all(both: tuple[worlddb.Memory, Talk]) -> None:
+    memory, talk = both
+    memory.write("of a run", user_id="ada", run_id="r", at="2026-03-01T09:30:00Z")
+    for text in ("the first", "the second"):
+        memory.write(text, user_id="ada")
+    told = await talk.call("memory_list", user_id="ada")
+    assert told["scopes"] == ["user:ada"]
+    plain = [set(one) - {"valid_from"} for one in told["memories"]]
+    assert plain == [{"id", "text"}, {"id", "text"}, {"id", "text", "scopes", "known_from"}]
+    other = told["memories"][2]
+    assert (other["scopes"], other["valid_from"]) == (["user:ada", "run:r"], "2026-03-01T09:30Z")

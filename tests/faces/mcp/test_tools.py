@@ -11,7 +11,7 @@ from .talking import Era, Talk
 pytestmark = pytest.mark.anyio
 
 ID = re.compile("[0-9a-f]{8}")
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+TIME = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?Z)?")
 
 
 async def test_the_client_speaks_the_era_that_was_asked_for(talk: Talk, era: Era) -> None:
@@ -36,7 +36,7 @@ async def test_a_write_says_what_it_did(talk: Talk, user: str) -> None:
     assert told["commit"] >= 1
     read = await talk.call("memory_read", id=told["id"])
     assert read["text"] == "My manager Sarah Chen likes green tea"
-    assert read["valid_from"] == "2026-05-03T09:00:00Z"
+    assert read["valid_from"] == "2026-05-03T09:00Z"
     assert read["provenance"] == ["chat of 3 May"]
     assert read["metadata"] == {"topic": "tea"}
     assert TIME.fullmatch(read["known_from"])
@@ -136,7 +136,7 @@ async def test_amending_supersedes_and_the_past_can_still_be_asked_for(
     assert sorted(await texts(include_retired=True)) == ["Tea is at five", "Tea is at four"]
     read = await talk.call("memory_read", id=old["id"])
     assert read["retired"] is True
-    assert read["valid_to"] == "2026-06-01T00:00:00Z"
+    assert read["valid_to"] == "2026-06-01"
     assert read["superseded_by"] == [new["id"]]
     assert "superseded by" in await talk.refused("memory_amend", id=old["id"], text="Tea is at six")
 
@@ -210,7 +210,7 @@ async def test_what_a_model_leaves_empty_it_leaves_out(talk: Talk, user: str) ->
     assert [hit["id"] for hit in found["hits"]] == [told["id"]]
     day = await talk.call("memory_write", text="on a day", user_id=user, at="2026-03-01")
     read = await talk.call("memory_read", id=day["id"], user_id=user)
-    assert read["valid_from"] == "2026-03-01T00:00:00Z"
+    assert read["valid_from"] == "2026-03-01"
 
 
 async def test_a_document_is_given_as_text(talk: Talk, user: str) -> None:

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import worlddb
 from property.test_fuzz import Fuzzer, everything_of
 from thinning import DEEP
-from worlddb import AsOf, Memory
+from worlddb import AsOf, Memory, NodeDraft
+from worlddb.store.postgres import word_table
+from worlddb.store.sqlite import database_file
 from worlddb.testing.derived_contract import words
 
 OPERATIONS = 2_000 if DEEP else 120
@@ -117,29 +121,64 @@ def test_memories_are_recalled_alike_after_every_write(address: str) -> None:
         assert server.memory.db.check() == []
 
 
-def test_the_text_indexes_of_both_stores_find_and_score_alike(address: str) -> None:
-    texts = [
-        "the blue house by the lake", "a house that was painted blue", "C++ and don't-care houses",
-        "Blue blue blue", "日本 語 and a house", "user@example.com wrote 3.5 letters", "",
-    ]  # fmt: skip
-    asked: list[Callable[[Any], object]] = [
-        lambda index: index.match(words("blue house"), 9),
-        lambda index: index.match(words("letters nobody blue"), 2),
-        lambda index: index.match_all(words("blue house"), False, 9),
-        lambda index: index.match_all(words("blue house"), True, 9),
-        lambda index: index.match(words("C++ don't-care"), 9),
-        lambda index: index.match(words("user@example.com 3.5 日本"), 9),
-        lambda index: index.latest(words("house the"), 9),
-        lambda index: index.counts(words("blue house letters zebra c++"), 8),
-        lambda index: index.named(" ".join(words("title 3"))),
-        lambda index: index.average_length(),
+TEXTS = (
+    "the blue house by the lake", "a house that was painted blue", "C++ and don't-care houses",
+    "Blue blue blue", "日本 語 and a house", "user@example.com wrote 3.5 letters", "",
+)  # fmt: skip
+ASKED: tuple[Callable[[Any], object], ...] = (
+    lambda index: index.match(words("blue house"), 99),
+    lambda index: index.match(words("letters nobody blue"), 2),
+    lambda index: index.match_all(words("blue house"), False, 99),
+    lambda index: index.match_all(words("blue house"), True, 99),
+    lambda index: index.match(words("C++ don't-care"), 99),
+    lambda index: index.match(words("user@example.com 3.5 日本"), 99),
+    lambda index: index.latest(words("house the"), 9),
+    lambda index: index.latest(words("house blue"), 99),
+    lambda index: index.latest(words("the blue title"), 3),
+    lambda index: index.latest(words("title"), 2),
+    lambda index: index.counts(words("blue house letters zebra c++ title"), 999),
+    lambda index: index.named(" ".join(words("title 3"))),
+    lambda index: index.average_length(),
+)
+
+
+@pytest.mark.parametrize("times", [1, 20], ids=["rows", "lists"])
+def test_the_text_indexes_of_both_stores_find_and_score_alike(
+    address: str, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (database_file, word_table):
+        monkeypatch.setattr(module, "COUNTED_MAX", 50)  # Lists that go beyond it.
+    drafts = [
+        NodeDraft(type="Fact", name=f"title {number}", content=text)
+        for number, text in enumerate(TEXTS * times)
     ]
     answers = []
     for where in (":memory:", address):
         with worlddb.open(where) as db:
+            with db.transaction(bulk=True) as tx:
+                first, *_ = tx.create_nodes(drafts)
             with db.transaction() as tx:
-                for number, text in enumerate(texts):
-                    tx.create_node(type="Fact", name=f"title {number}", content=text)
-            with db.engine.store.read() as reader:
-                answers.append([ask(reader.texts) for ask in asked])
-    assert answers[1] == answers[0]
+                tx.create_nodes(drafts[:3])
+            with db.transaction(bulk=True) as tx:
+                *_, last, _ = tx.create_nodes(drafts)
+            for gone in (None, first, last):
+                if gone is not None:
+                    db.erase(gone)
+                with db.engine.store.read() as reader:
+                    answers.append([ask(reader.texts) for ask in ASKED])
+            assert db.check() == []
+    assert answers[3:] == answers[:3]
+
+
+def test_a_list_of_words_that_was_changed_is_found_and_mended(address: str) -> None:
+    drafts = [NodeDraft(type="Fact", content=text) for text in TEXTS * 20]
+    with worlddb.open(address) as db:
+        with db.transaction(bulk=True) as tx:
+            tx.create_nodes(drafts)
+        with db.engine.store.derive() as session:
+            sql = "UPDATE words SET places = set_byte(places, length(places) - 4, 9)"
+            own: Any = session
+            own.session.execute(f"{sql} WHERE word = 'hous' AND length < 0")
+        assert any("words" in problem for problem in map(str, db.check()))
+        assert db.engine.store.mend()
+        assert db.check() == []

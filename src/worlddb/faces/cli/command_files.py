@@ -36,7 +36,7 @@ def store_path(args: argparse.Namespace) -> str:
 def given_key(args: argparse.Namespace) -> str | Path | None:
     """Return the key that the flags and the configuration give; None if they give none."""
     from worlddb.faces.face_settings import settings_from
-    from worlddb.faces.store_keys import store_key
+    from worlddb.faces.user_paths import store_key
 
     return store_key(settings_from(args))
 
@@ -47,8 +47,7 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
     Not read-only in SQLite's sense: such a connection leaves its `-wal` and `-shm` files behind.
     """
     from worlddb.faces.face_settings import settings_from
-    from worlddb.faces.store_keys import store_key
-    from worlddb.faces.user_paths import existing_store
+    from worlddb.faces.user_paths import existing_store, store_key
     from worlddb.world_db import open as open_store
 
     settings = settings_from(args)
@@ -67,8 +66,7 @@ def open_to_read(args: argparse.Namespace, *, embedder: Embedder | str | None = 
 def open_to_write(args: argparse.Namespace) -> WorldDB:
     """Open a store, making it if it is new, and the user's data directory with it."""
     from worlddb.faces.face_settings import settings_from
-    from worlddb.faces.store_keys import store_key
-    from worlddb.faces.user_paths import creatable_store
+    from worlddb.faces.user_paths import creatable_store, store_key
     from worlddb.world_db import open as open_store
 
     settings = settings_from(args)
@@ -127,7 +125,7 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     Raises:
         StorageError: `target` exists and `replace` is not set, is no file, or has no folder.
     """
-    from worlddb.audit.backup_restore import remove_abandoned_copies
+    from worlddb.audit.store_files import remove_abandoned_copies
 
     refuse_target(target, replace=replace)
     folder, name = os.path.split(os.path.realpath(target))

@@ -44,13 +44,13 @@ COMMANDS = {
     "scopes": "scopes",
     "erase": "retire",
     "retention": "scopes",
-    "branch": "log",
-    "merge": "log",
+    "branch": "check",
+    "merge": "check",
     "grants": "scopes",
-    "files": "files",
+    "files": "scopes",
     "children": "recall",
-    "log": "log",
-    "diff": "log",
+    "log": "check",
+    "diff": "check",
     "prove": "check",
     "verify": "check",
     "check": "check",
@@ -59,8 +59,8 @@ COMMANDS = {
     "migrate": "backup",
     "rekey": "backup",
     "copy": "backup",
-    "export": "export",
-    "import": "export",
+    "export": "backup",
+    "import": "backup",
     "query": "query",
     "ontology": "query",
     "proposals": "query",
@@ -72,9 +72,9 @@ COMMANDS = {
     "test": "eval",
     "eval": "eval",
     "bench": "eval",
-    "setup": "setup",
+    "setup": "config",
     "doctor": "config",
-    "hook": "setup",
+    "hook": "config",
     "config": "config",
     "completion": "config",
 }
@@ -127,7 +127,7 @@ def _add_command(subparsers: Subparsers, name: str) -> None:
         import_module(f"worlddb.faces.cli.commands.{COMMANDS[name]}")
         DECLARED[name].add_to(subparsers)
     else:
-        from worlddb.faces.cli.call_options import call_command
+        from worlddb.faces.cli.command_options import call_command
 
         call_command(next(call for call in CALLS if call.command == name)).add_to(subparsers)
 

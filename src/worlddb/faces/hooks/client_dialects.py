@@ -1,11 +1,25 @@
-"""The dialects of hooks: how each client names its events, what it sends, and what it reads back.
+"""The dialects of clients: the events that they send to hooks, and the transcripts that they keep.
 
 Formats: the hook schemas of Claude Code, Codex, Cursor, Gemini CLI and Copilot CLI of late 2026.
+
+Session files: the transcripts that hooks read, and what they keep between two events.
+
+`.place`  how far the transcript is read; its lock lets one capture work at a time
+`.seen`   the ids of the memories that were injected, so that none is told twice
+`.fresh`  when the client last compacted its context
+`.off`    hooks are off for this session
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 Deed = Literal["open", "ask", "capture", "both"]
@@ -112,3 +126,253 @@ def _text(told: Mapping[str, Any], *keys: str) -> str:
         if isinstance(value, str) and value.strip():
             return value
     return ""
+
+
+# Transcripts of coding clients: files of JSON lines, read from where the last reading ended.
+#
+# Only what a person wrote and what the model answered become turns. Tool calls and their results,
+# thinking, the turns of subagents, and texts that the client itself puts in are left out.
+
+LOOK_BACK_BYTES = {"codex": 1 << 18}
+"""How much is read again before a place: the two lines of one message lie that near together."""
+CHUNK_BYTES_MAX = 64 << 20  # What one reading takes in; a longer transcript is read in several.
+
+
+class TranscriptTurn(NamedTuple):
+    """What somebody said: a key that names it within its session, who, what and when."""
+
+    key: str
+    role: str
+    text: str
+    at: str | None
+
+
+Reader = Callable[[Mapping[str, Any], str], TranscriptTurn | None]
+
+_PUT_IN = re.compile(
+    r"<(system-reminder|local-command-\w+|command-(?:name|message|args)|user_instructions|"
+    r"environment_context|user-memory-input|task-notification|ide_\w+)\b[^>]*>.*?</\1>",
+    re.DOTALL,
+)
+"""What clients put into the text of a prompt; it is no word of the person."""
+_TAGGED = re.compile(r"<([\w-]+)\b[^>]*>.*</\1>", re.DOTALL)
+_NOTICES = ("Caveat: The messages below", "[Request interrupted", "# AGENTS.md instructions")
+
+
+def turns_in(path: str, form: str, start: int = 0) -> Iterator[tuple[int, TranscriptTurn | None]]:
+    """Yield the turns of a transcript from a place on, each with the place after it.
+
+    A line without a turn gives None, so that the place goes on. A last line that is not complete
+    yet is left for the next reading. A file that has become shorter is read from its beginning.
+    """
+    read = READERS[form]()
+    with open(path, "rb") as file:
+        start = start if start <= file.seek(0, 2) else 0
+        place = file.seek(max(start - LOOK_BACK_BYTES.get(form, 0), 0))
+        data = file.read(CHUNK_BYTES_MAX)
+    for line in data.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            return
+        place += len(line)
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            entry = None
+        turn = read(entry, str(place)) if isinstance(entry, dict) else None
+        if place > start:
+            yield place, turn
+
+
+def _turn(key: object, role: object, content: object, at: object) -> TranscriptTurn | None:
+    text = _PUT_IN.sub("", text_of(content)).strip()
+    if not text or role not in ("user", "assistant") or text.startswith(_NOTICES):
+        return None
+    return TranscriptTurn(str(key), str(role), text, at if isinstance(at, str) else None)
+
+
+def text_of(content: object) -> str:
+    """Return the text of a message: a string, or parts of which some are texts."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    kinds = ("text", "input_text", "output_text")
+    parts = [part for part in content if isinstance(part, dict) and part.get("type") in kinds]
+    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+
+
+def _claude_code(entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
+    message = entry.get("message")
+    if entry.get("type") not in ("user", "assistant") or not isinstance(message, dict):
+        return None
+    if any(entry.get(mark) for mark in ("isMeta", "isSidechain", "isCompactSummary")):
+        return None
+    key = entry.get("uuid") or place
+    return _turn(key, message.get("role"), message.get("content"), entry.get("timestamp"))
+
+
+class _CodexReader:
+    """Turns of Codex: as events, as items of the model's answer, or as both.
+
+    The n-th time that something was said is told once, whichever line comes first.
+    """
+
+    def __init__(self) -> None:
+        self._told: Counter[tuple[str, ...]] = Counter()
+        self._seen: Counter[tuple[str, ...]] = Counter()
+
+    def __call__(self, entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
+        kind, given = str(entry.get("type")), entry.get("payload")
+        turn = self._said(kind, given, place, entry) if isinstance(given, dict) else None
+        if turn is None:
+            return None
+        said = (turn.role, " ".join(turn.text.split()))
+        self._seen[(kind, *said)] += 1
+        if self._seen[(kind, *said)] <= self._told[said]:
+            return None
+        self._told[said] += 1
+        return turn
+
+    def _said(
+        self, kind: str, given: Mapping[str, Any], place: str, entry: Mapping[str, Any]
+    ) -> TranscriptTurn | None:
+        what, at = str(given.get("type")), entry.get("timestamp")
+        if kind == "event_msg":
+            role = {"user_message": "user", "agent_message": "assistant"}.get(what)
+            return _turn(place, role, given.get("message"), at)
+        if kind == "response_item" and what == "message":
+            turn = _turn(place, given.get("role"), given.get("content"), at)
+            # What Codex itself puts in stands between tags, as a message of the user.
+            put_in = turn is not None and turn.role == "user" and _TAGGED.fullmatch(turn.text)
+            return None if put_in else turn
+        return None
+
+
+def _copilot(entry: Mapping[str, Any], place: str) -> TranscriptTurn | None:
+    told = entry.get("data")
+    role, _, kind = str(entry.get("type")).partition(".")
+    if kind != "message" or not isinstance(told, dict):
+        return None
+    return _turn(entry.get("id") or place, role, told.get("content"), entry.get("timestamp"))
+
+
+READERS: dict[str, Callable[[], Reader]] = {
+    "claude-code": lambda: _claude_code,
+    "codex": _CodexReader,
+    "copilot": lambda: _copilot,
+}
+
+
+# Files of a session.
+
+PRIVATE = 0o600  # What was said is personal: for its owner alone.
+KEPT_S = 30 * 24 * 3600  # A session that nobody resumed for a month is over.
+LOG = "hooks.log"
+LOG_BYTES_MAX = 1 << 18  # Some thousand lines; then the log begins anew, and the old one is kept.
+
+
+class SessionFiles:
+    """The files of one session."""
+
+    def __init__(self, folder: str, client: str, session: str) -> None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._stem = os.path.join(
+            folder, sha256(f"{client}\n{session}".encode(errors="replace")).hexdigest()[:24]
+        )
+
+    @contextmanager
+    def place(self) -> Iterator[TranscriptPlace]:
+        """Yield the place in the transcript; other captures of this session wait."""
+        handle = os.open(f"{self._stem}.place", os.O_RDWR | os.O_CREAT, PRIVATE)
+        try:
+            _lock(handle)
+            yield TranscriptPlace(handle)
+        finally:
+            os.close(handle)
+
+    @property
+    def off(self) -> bool:
+        """Whether hooks are off for this session."""
+        return os.path.exists(f"{self._stem}.off")
+
+    def switch(self, *, off: bool) -> None:
+        """Switch hooks off for this session, or on again."""
+        if off:
+            _write(f"{self._stem}.off", "")
+        else:
+            with suppress(FileNotFoundError):
+                os.unlink(f"{self._stem}.off")
+
+    def seen(self) -> set[str]:
+        """Return the ids of the memories that were injected."""
+        with suppress(FileNotFoundError), open(f"{self._stem}.seen", encoding="ascii") as file:
+            return set(file.read().split())
+        return set()
+
+    def see(self, ids: set[str]) -> None:
+        """Keep the ids of the memories that were injected."""
+        _write(f"{self._stem}.seen", "\n".join(sorted(ids)))
+
+    @property
+    def compacted(self) -> str:
+        """When the client last compacted its context, in UTC; empty if it never did."""
+        with suppress(FileNotFoundError), open(f"{self._stem}.fresh", encoding="ascii") as file:
+            return file.read().strip()
+        return ""
+
+    def begin_anew(self) -> None:
+        """Note that the model has forgotten what was injected and what was said before."""
+        self.see(set())
+        seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+        now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+        _write(f"{self._stem}.fresh", f"{now}.{nanoseconds // 1000:06}")
+
+
+class TranscriptPlace:
+    """How far a transcript is read, in bytes, in a locked file."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        digits = os.pread(handle, 32, 0).strip()
+        self.bytes = int(digits) if digits.isdigit() else 0
+
+    def keep(self, place: int) -> None:
+        """Keep a place; what lies before it is not read again."""
+        self.bytes = place
+        os.pwrite(self._handle, f"{place:<32}".encode(), 0)
+
+
+def remove_old(folder: str) -> None:
+    """Remove the files of sessions that are over."""
+    limit = time.time() - KEPT_S
+    with suppress(OSError), os.scandir(folder) as found:
+        for one in found:
+            if one.name != LOG and one.stat().st_mtime < limit:
+                os.unlink(one.path)
+
+
+def log_line(folder: str, text: str) -> None:
+    """Add a line to the log of hooks; a log that cannot be written is no reason to fail."""
+    path = os.path.join(folder, LOG)
+    with suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.path.exists(path) and os.path.getsize(path) > LOG_BYTES_MAX:
+            os.replace(path, f"{path}.1")
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        os.write(handle, f"{now} {' '.join(text.split())}\n".encode(errors="replace"))
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows: idempotency keys alone keep a turn from being written twice.
+        return
+    fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _write(path: str, text: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)
+    os.write(handle, text.encode())
+    os.close(handle)

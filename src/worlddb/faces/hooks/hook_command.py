@@ -10,8 +10,15 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worlddb.faces.hooks.client_dialects import DIALECTS, HookEvent, answer_of, event_of
-from worlddb.faces.hooks.session_files import SessionFiles, log_line, remove_old
+from worlddb.faces.hooks.client_dialects import (
+    DIALECTS,
+    HookEvent,
+    SessionFiles,
+    answer_of,
+    event_of,
+    log_line,
+    remove_old,
+)
 from worlddb.faces.user_paths import data_directory
 
 if TYPE_CHECKING:
@@ -174,7 +181,7 @@ def _context(event: HookEvent, flags: Mapping[str, str | None], folder: str, sta
     settings = settings_from(Namespace(**flags))
     is_off = files.off or switch is not None
     if event.deed in ("capture", "both") and mode != "inject":
-        from worlddb.faces.hooks.turn_capture import capture_apart
+        from worlddb.faces.hooks.hook_actions import capture_apart
 
         capture_apart(event, settings, project.name, files, folder, skip=is_off)
     if event.deed == "capture" or mode == "capture" or is_off:
@@ -183,7 +190,7 @@ def _context(event: HookEvent, flags: Mapping[str, str | None], folder: str, sta
         remove_old(folder)
         if event.fresh:
             files.begin_anew()
-    from worlddb.faces.hooks.context_injection import injected
+    from worlddb.faces.hooks.hook_actions import injected
 
     deadline = started + settings.hook_timeout_s
     _give_up_at(deadline, event, folder)

@@ -1,4 +1,17 @@
-"""The ASGI application: MCP, REST, health, metrics and OpenAPI, behind authentication."""
+"""The ASGI application: MCP, REST, explorer, health, metrics and OpenAPI, behind authentication.
+
+The explorer: static pages that call the REST API from the browser.
+
+The pages are in `pages/` and in the wheel: plain ES modules, no build step, nothing from a network.
+They hold no data, so they need no token; the page asks for one and keeps it in memory alone. The
+policy forbids inline scripts, inline styles and every other host.
+
+MCP over HTTP: clients whose user can be asked get a session, all others need none.
+
+A client of the protocols before 2026-07-28 can be asked only while a session is open: the question
+goes out on the stream of the call, and the answer comes back as another request. Without a session
+any request can be answered by itself, which costs less and survives a restart of the server.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +19,17 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, TypeVar
 
+import anyio
+from blake3 import blake3
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken as McpToken
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -16,38 +37,226 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Message, Receive, Scope, Send
 
 from worlddb import __version__
 from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
-from worlddb.faces.http.access_tokens import Access
+from worlddb.faces.http.access_tokens import MCP_PATH, METADATA_PATH, Access
 from worlddb.faces.http.auth_middleware import (
+    PAGES_PATH,
     AuthMiddleware,
     CallerGate,
+    RateLimit,
     RateSource,
     caller_key,
     memory_for,
 )
-from worlddb.faces.http.explorer import explorer_routes
-from worlddb.faces.http.guess_limit import RateLimit
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
-from worlddb.faces.http.mcp_sessions import McpSessions
-from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH
-from worlddb.faces.http.openapi_schema import openapi
-from worlddb.faces.http.request_middleware import BODY_BYTES_MAX, BODY_S_MAX, BodyLimit, RequestLog
-from worlddb.faces.http.rest_routes import rest_routes, server_routes
+from worlddb.faces.http.request_limits import (
+    BODY_BYTES_MAX,
+    BODY_S_MAX,
+    PATIENCE_S,
+    BodyLimit,
+    RequestLog,
+    Threads,
+    work_of,
+)
+from worlddb.faces.http.rest_routes import openapi, rest_routes, server_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
-from worlddb.faces.http.thread_limits import PATIENCE_S, Threads, work_of
 from worlddb.faces.http.token_desk import TokenDesk
-from worlddb.faces.http.token_uses import TokenUses
-from worlddb.faces.http.write_link import WorkerStores
-from worlddb.faces.mcp.mcp_server import make_server
-from worlddb.faces.mcp.open_subscriptions import OpenSubscriptions
+from worlddb.faces.http.token_file import TokenUses
+from worlddb.faces.http.worker_pool import WorkerStores
+from worlddb.faces.mcp.mcp_server import MemoryServer, OpenSubscriptions, make_server
 from worlddb.memory.memory import Memory
 
 if TYPE_CHECKING:
     from worlddb.faces.http.oauth_tokens import OAuthTokens
+
+
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "json": "application/json",
+    "txt": "text/plain; charset=utf-8",
+}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Referrer-Policy": "no-referrer",
+    # The browser asks each time whether the file has changed; the answer is mostly "no".
+    "Cache-Control": "no-cache",
+}
+
+
+@cache
+def page_files() -> dict[str, tuple[bytes, str, str]]:
+    """Return the content, kind and tag of every page file by its path below `/ui/`."""
+    found = {}
+    folder = files("worlddb.faces.http") / "pages"
+    for part in (folder, folder / "vendor"):
+        prefix = "" if part == folder else "vendor/"
+        for item in part.iterdir():
+            kind = KINDS.get(item.name.rpartition(".")[2])
+            if kind and item.is_file():
+                data = item.read_bytes()
+                found[prefix + item.name] = data, kind, f'"{blake3(data).hexdigest()[:16]}"'
+    return found
+
+
+def explorer_routes() -> list[Route]:
+    """Return the routes of the pages."""
+    return [
+        Route("/", _page, methods=["GET"]),
+        Route(PAGES_PATH + "{path:path}", _page, methods=["GET"]),
+    ]
+
+
+async def _page(request: Request) -> Response:
+    name = request.path_params.get("path", "index.html")
+    try:
+        data, kind, tag = page_files()[name]
+    except KeyError:
+        raise HttpError(404, "there is no such page; open / for the explorer") from None
+    headers = {**HEADERS, "ETag": tag, "Content-Type": kind}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(data, headers=headers)
+
+
+SESSION_HEADER = b"mcp-session-id"
+VERSION_HEADER = b"mcp-protocol-version"
+ASKING = {"elicitation", "sampling"}  # Capabilities by which a server asks its client.
+SESSIONS_MAX = 1_000  # Some ten megabytes. One that is idle for half an hour ends.
+
+
+class McpSessions:
+    """The endpoint of MCP: routes each request to its session, or answers it without one.
+
+    A session lives in one process. Where several share the connections, `keeps` is False: no
+    session is opened, so a client of the older protocols is never asked.
+    """
+
+    def __init__(self, server: MemoryServer, *, body_bytes_max: int, keeps: bool = True) -> None:
+        self._keeps = keeps
+        # AuthMiddleware has checked Host and Origin, for all routes alike.
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        server.streamable_http_app(
+            stateless_http=True,
+            json_response=True,
+            max_request_body_size=body_bytes_max,
+            transport_security=security,
+        )
+        self._plain = server.session_manager
+        server.streamable_http_app(
+            max_request_body_size=body_bytes_max,
+            max_sessions=SESSIONS_MAX,
+            transport_security=security,
+        )
+        self._streaming = server.session_manager
+        self._streams: set[anyio.CancelScope] = set()
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Keep sessions while the server runs."""
+        async with self._plain.run(), self._streaming.run():
+            yield
+
+    def end_streams(self) -> None:
+        """End the streams on which clients wait for what the server may say."""
+        for stream in list(self._streams):
+            stream.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        in_session = any(name == SESSION_HEADER for name, _ in scope["headers"])
+        if scope["method"] != "POST":
+            if not in_session:
+                refused = problem(
+                    405, "405 Method Not Allowed: use POST", headers={"Allow": "POST"}
+                )
+                await refused(scope, receive, send)
+                return
+        elif not in_session:
+            body = await _read(receive)
+            receive = _replayed(body, receive)
+            in_session = self._keeps and _opens_session(body)
+            if _wants_progress(scope, body):
+                await self._streaming.handle_request(scope, receive, send)
+                return
+        if not in_session:
+            await self._plain.handle_request(scope, receive, send)
+            return
+        # A session belongs to whoever opened it: to a token, else to an address.
+        owner = McpToken(token="", client_id=caller_key(), scopes=[])
+        scope["user"] = AuthenticatedUser(owner)
+        if scope["method"] == "GET":
+            await self._stream(scope, receive, send)
+        else:
+            await self._streaming.handle_request(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = is_complete = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_begun, is_complete
+            has_begun = True
+            is_complete = message["type"].endswith("body") and not message.get("more_body")
+            await send(message)
+
+        with anyio.CancelScope() as stream:
+            self._streams.add(stream)
+            try:
+                await self._streaming.handle_request(scope, receive, noted)
+            finally:
+                self._streams.discard(stream)
+        if has_begun and not is_complete:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _read(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return bytes(body)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return again
+
+
+def _wants_progress(scope: Scope, body: bytes) -> bool:
+    """Return whether a request without a session asks to be told of progress, on a stream."""
+    version = next((value for name, value in scope["headers"] if name == VERSION_HEADER), b"")
+    is_new = version != b"" and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
+    return is_new and b'"progressToken"' in body
+
+
+def _opens_session(body: bytes) -> bool:
+    """Return whether a body is the greeting of a client that can be asked."""
+    if b'"initialize"' not in body:
+        return False
+    try:
+        told = json.loads(body)
+        return told["method"] == "initialize" and bool(
+            ASKING & told["params"]["capabilities"].keys()
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False  # The server itself says what is wrong with it.
+
 
 HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
 

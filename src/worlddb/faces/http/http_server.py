@@ -22,22 +22,21 @@ from worlddb import __version__
 from worlddb.consolidate.consolidator import Background
 from worlddb.errors import StorageError, WorldDBError
 from worlddb.faces.face_settings import Settings, open_memory
-from worlddb.faces.hooks.memory_door import leave_address, remove_address
+from worlddb.faces.hooks.hook_actions import leave_address, remove_address
 from worlddb.faces.http.access_tokens import (
     SHORT_TOKEN_CHARS,
     Access,
     is_loopback,
     token_file_warnings,
 )
-from worlddb.faces.http.connection_guard import (
+from worlddb.faces.http.http_app import make_app
+from worlddb.faces.http.request_limits import (
     CONNECTIONS_MAX,
+    HEAD_BYTES_MAX,
     KEEP_ALIVE_S,
     GuardedConnection,
 )
-from worlddb.faces.http.http_app import make_app
-from worlddb.faces.http.request_middleware import HEAD_BYTES_MAX
-from worlddb.faces.http.served_stores import TenantStores, tenant_stores
-from worlddb.faces.http.token_reload import TokenReload, read_access
+from worlddb.faces.http.served_stores import TenantStores, TokenReload, read_access, tenant_stores
 from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 

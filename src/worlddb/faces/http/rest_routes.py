@@ -1,27 +1,86 @@
-"""REST: one route for each declared call. Checks the arguments, calls Memory, answers in JSON."""
+"""REST: one route for each declared call, and the OpenAPI description of all of them.
+
+Check stream: a check that says how far it is, as lines of JSON.
+
+A check of a large store takes minutes. A client that accepts `application/x-ndjson` gets a line for
+each stage as it begins, `{"done": 3, "total": 14, "stage": "nodes"}`, and the result as the last.
+
+OpenAPI: the description of the REST API, made from the declared calls.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from worlddb.errors import InvalidInputError
-from worlddb.faces.call_models import arguments_model
+from worlddb import __version__
+from worlddb.audit.store_check import STAGES
+from worlddb.errors import InvalidInputError, WorldDBError
+from worlddb.faces.call_models import (
+    ChatMessage,
+    SentDocument,
+    arguments_model,
+    result_class,
+    result_model,
+)
 from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
-from worlddb.faces.http.check_stream import stage_stream, wants_stages
-from worlddb.faces.http.http_problems import HttpError
-from worlddb.faces.http.thread_limits import LONG_TEXT_BYTES, Threads, work_of
+from worlddb.faces.http.http_problems import ErrorAnswer, HttpError
+from worlddb.faces.http.request_limits import LONG_TEXT_BYTES, Threads, work_of
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.server_calls import SERVER_CALLS
 from worlddb.memory.memory import Memory
+
+NDJSON = "application/x-ndjson"
+
+
+def wants_stages(request: Request) -> bool:
+    """Return whether the client takes lines instead of one answer."""
+    return NDJSON in request.headers.get("accept", "")
+
+
+async def stage_stream(run: Callable[[], Awaitable[bytes]]) -> Response:
+    """Run a check and return its stages and its result as a stream.
+
+    Raises:
+        WorldDBError, HttpError: the check could not begin.
+    """
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def tell(done: int, total: int, stage: str) -> None:
+        line = json.dumps({"done": done, "total": total, "stage": stage}).encode()
+        loop.call_soon_threadsafe(lines.put_nowait, line)
+
+    STAGES.set(tell)
+    work = asyncio.ensure_future(run())
+    work.add_done_callback(lambda _: lines.put_nowait(None))
+    first = await lines.get()
+    if first is None:
+        await work  # It was refused, or had nothing to tell.
+    return StreamingResponse(_lines(first, lines, work), media_type=NDJSON)
+
+
+async def _lines(
+    line: bytes | None, lines: asyncio.Queue[bytes | None], work: asyncio.Future[bytes]
+) -> AsyncIterator[bytes]:
+    while line is not None:
+        yield line + b"\n"
+        line = await lines.get()
+    try:
+        yield await work + b"\n"
+    except (WorldDBError, HttpError) as error:
+        yield json.dumps({"error": {"type": "storage", "message": str(error)}}).encode() + b"\n"
+
 
 KEY_HEADER = "idempotency-key"
 MEMORY_CALLS = tuple(call for call in CALLS if call.path)
@@ -115,6 +174,8 @@ def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:
         if arguments.get("idempotency_key") not in (None, key):
             raise InvalidInputError("idempotency_key: the body and the header have different keys")
         arguments["idempotency_key"] = key
+    if call.destructive and call.question and "id" not in arguments:
+        arguments.setdefault("confirm", "")  # Nobody is asked here, so the caller has to say it.
     return arguments
 
 
@@ -140,3 +201,161 @@ def _object(name: str, text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidInputError(f'{name}: give a JSON object, such as {{"project": "x"}}') from None
+
+
+REFERENCE = "#/components/schemas/{model}"
+PROBLEMS = {
+    "400": "an argument is wrong",
+    "401": "the token is missing, wrong or expired",
+    "403": "outside the scopes of the token",
+    "404": "no such memory here",
+    "405": "this URL takes another method",
+    "408": "the body did not arrive in time",
+    "409": "ended already, a whole session, or another writer was first",
+    "413": "the body is too large",
+    "415": "the body is not JSON",
+    "421": "this Host name is not allowed",
+    "429": "too many wrong tokens from this address, or the token is beyond its limits",
+    "431": "the URL or the headers are too large",
+    "500": "the store is damaged, or a bug",
+    "502": "a model or an embedding endpoint failed",
+    "503": "too busy, or the store cannot be used; try again",
+}
+
+
+def openapi(*, with_tokens: bool) -> dict[str, Any]:
+    """Return the description as OpenAPI 3.1."""
+    paths: dict[str, Any] = {}
+    for call in REST_CALLS:
+        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call)
+    components: dict[str, Any] = {"schemas": _schemas()}
+    described: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "WorldDB",
+            "version": __version__,
+            "description": "Memory for AI agents: write, recall, list, read, amend and retire.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": components,
+    }
+    if with_tokens:
+        components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        described["security"] = [{"token": []}]
+    return described
+
+
+def _schemas() -> dict[str, Any]:
+    models: list[type[BaseModel]] = [ErrorAnswer]
+    for call in REST_CALLS:
+        models.append(result_model(result_class(call)))
+        if call.method != "GET":
+            models.append(request_model(call))
+    unique = dict.fromkeys(models)
+    _, made = models_json_schema([(one, "validation") for one in unique], ref_template=REFERENCE)
+    schemas: dict[str, Any] = made["$defs"]
+    for call in REST_CALLS:
+        name = request_model(call).__name__
+        if call.method != "GET":
+            _say_plainly(schemas[name])
+            schemas |= dict(zip(_body_names(call), _bodies(call, schemas.pop(name)), strict=True))
+    for sent in (ChatMessage, SentDocument):
+        _say_plainly(schemas[sent.__name__])
+    return schemas
+
+
+def _say_plainly(schema: dict[str, Any]) -> None:
+    """Change a schema of arguments to what code generators understand.
+
+    Whatever may be left out has no default: generators take one for a promise that the field is
+    there.
+    """
+    for name, held in schema["properties"].items():
+        schema["properties"][name] = _plain_property(held)
+
+
+def _plain_property(held: dict[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in held.items() if key not in ("title", "default")}
+    if held.get("default") is not None:
+        plain["description"] = f"{held['description']} Default: {json.dumps(held['default'])}."
+    return plain
+
+
+def _body_names(call: Call) -> list[str]:
+    """Return the names of the bodies that a call takes: one for each of its alternatives."""
+    name = request_model(call).__name__
+    start = name.removesuffix("Request")
+    return [f"{start}{one.capitalize()}Request" for one in call.one_of] or [name]
+
+
+def _bodies(call: Call, schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of the bodies, each whole: generators do not read conditions."""
+    found = []
+    for chosen, title in zip(call.one_of, _body_names(call), strict=False):
+        properties = {
+            name: held
+            for name, held in schema["properties"].items()
+            if name == chosen or name not in call.one_of
+        }
+        required = [*schema.get("required", ()), chosen]
+        found.append(schema | {"title": title, "properties": properties, "required": required})
+    return found or [schema]
+
+
+def _operation(call: Call) -> dict[str, Any]:
+    answers: dict[str, Any] = {"200": _answer("done", result_model(result_class(call)))}
+    for status, meaning in PROBLEMS.items():
+        answers[status] = _answer(meaning, ErrorAnswer)
+    made: dict[str, Any] = {
+        "operationId": call.name,
+        "summary": call.summary,
+        "description": call.help_with(lambda other: f"`{other.name}`"),
+        "parameters": _parameters(path_model(call), "path"),
+        "responses": answers,
+    }
+    if call.method == "GET":
+        made["parameters"] += _parameters(request_model(call), "query")
+    else:
+        bodies = [{"$ref": REFERENCE.format(model=name)} for name in _body_names(call)]
+        body = bodies[0] if len(bodies) == 1 else {"oneOf": bodies}
+        content = {"application/json": {"schema": body}}
+        made["requestBody"] = {"required": True, "content": content}
+    if any(one.name == "idempotency_key" for one in call.parameters):
+        made["parameters"].append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "schema": {"type": "string", "minLength": 1},
+            }
+        )
+    return made
+
+
+def _parameters(model: type[BaseModel], place: str) -> list[dict[str, Any]]:
+    schema = model.model_json_schema(ref_template=REFERENCE)
+    return [
+        {
+            "name": name,
+            "in": place,
+            "required": name in schema.get("required", ()),
+            **_written(_plain_property(held)),
+        }
+        for name, held in schema["properties"].items()
+    ]
+
+
+def _written(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return how a query parameter is written: an object as JSON."""
+    if schema.get("type") == "object":
+        return {"content": {"application/json": {"schema": schema}}}
+    return {"schema": schema}
+
+
+def _answer(meaning: str, model: type[BaseModel]) -> dict[str, Any]:
+    return {"description": meaning, "content": _content(model)}
+
+
+def _content(model: type[BaseModel]) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": REFERENCE.format(model=model.__name__)}}}

@@ -4,10 +4,14 @@
 
 A tenant's store is an ordinary file. No call of one tenant reaches the file of another: the name of
 the file comes from the token, or from the header of an operator whose token opens everything.
+
+CallerMemory holds the calls of a Memory that one token allows. TokenReload reads the tokens again
+when their file has changed, or on SIGHUP.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -23,19 +27,123 @@ from worlddb.errors import (
     NotFoundError,
     RejectedError,
     StorageError,
+    WorldDBError,
 )
+from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.diagnosis import Diagnosis, diagnosis_of, examine_served, ok
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
-from worlddb.faces.http.access_tokens import Access, AccessToken, checked_tenant
+from worlddb.faces.http.access_tokens import Access, AccessToken, access_of, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
-from worlddb.faces.http.caller_memory import CallerMemory, bound_memory, declared_call
+from worlddb.faces.http.http_problems import too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
-from worlddb.faces.http.token_uses import TokenUses
-from worlddb.faces.store_keys import tenant_key
+from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.tenant_erasure import TenantErasure, erase_tenant
-from worlddb.faces.user_paths import VECTORS_END
+from worlddb.faces.user_paths import VECTORS_END, tenant_key
 from worlddb.memory.memory import Memory
+from worlddb.memory.results import Retired, Written
 from worlddb.model.origin import Origin
+
+# What one write makes: it is counted by the same measure.
+WRITTEN_TYPES = ("Memory", "Session", "Document")
+_CALLS = {call.name: call for call in CALLS}
+
+
+def declared_call(name: str) -> Call:
+    """Return the declared call of a name.
+
+    Raises:
+        AttributeError: there is none.
+    """
+    try:
+        return _CALLS[name]
+    except KeyError:
+        told = f"a caller has no {name!r}; it has the declared calls of Memory"
+        raise AttributeError(told) from None
+
+
+def bound_memory(memory: Memory, token: AccessToken | None) -> Memory:
+    """Return a memory as a token opens it: in its name, and within its scopes."""
+    if token is None:
+        return memory
+    signed = memory.signed(f"http {token.name}", origin=token.origin)
+    if token.bounds:
+        scope: Any = token.bounds
+        return signed.bound(writes_into=token.writes_into, **scope)
+    return signed
+
+
+log = logging.getLogger("worlddb.http")
+
+
+class CallerMemory:
+    """The declared calls of a Memory, and nothing else of it, as one token allows them.
+
+    Counts what is written and ended; refuses what the role of the token does not allow.
+    """
+
+    def __init__(
+        self,
+        memory: Memory,
+        token: AccessToken | None,
+        metrics: ServerMetrics,
+        uses: TokenUses | None = None,
+    ) -> None:
+        self._memory = memory
+        self._token = token
+        self._metrics = metrics
+        self._uses = uses or TokenUses()
+
+    def signed(self, *, origin: Origin) -> CallerMemory:
+        """Return the same calls for what an origin brings in at best."""
+        signed = self._memory.signed(origin=origin)
+        return CallerMemory(signed, self._token, self._metrics, self._uses)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a declared call."""
+        declared = declared_call(name)
+        call: Callable[..., Any] = getattr(self._memory, name)
+        return call if declared.reads else self._writing(call, declared.effect)
+
+    def _writing(self, call: Callable[..., Any], effect: str) -> Callable[..., Any]:
+        def write(*given: Any, **options: Any) -> Any:
+            if self._token is not None and self._token.read_only:
+                raise RejectedError("this token may only read; use one that may write")
+            if self._token is not None and effect not in self._token.effects:
+                raise RejectedError("this token may only read and write; use one that may curate")
+            if self._token is None or effect != "add":
+                return self._counted(call(*given, **options))
+            return self._within_quota(self._token, lambda: call(*given, **options))
+
+        return write
+
+    def _within_quota(self, token: AccessToken, write: Callable[[], Any]) -> Any:
+        """Write a memory if its token may write another one today."""
+        if wait_s := self._uses.take(token):
+            told = f"this token may write {token.memories_per_day:,} memories a day"
+            raise too_many(f"{told}; the next day begins at midnight UTC", wait_s)
+        written = False
+        try:
+            result = self._counted(write())
+            written = getattr(result, "created", True)
+        finally:
+            if not written:
+                self._uses.give_back(token)
+        return result
+
+    def _counted(self, result: Any) -> Any:
+        if isinstance(result, Retired):
+            self._metrics.add("worlddb_memories_retired_total", self._memories(result))
+        elif isinstance(result, Written) and result.created:
+            self._metrics.add("worlddb_memories_written_total")
+        return result
+
+    def _memories(self, ended: Retired) -> int:
+        """Return how many memories ended: without their turns and what was derived from them."""
+        with self._memory.db.engine.store.read() as reader:
+            rows = (reader.node_row(ident) for ident in ended.ids)
+            bodies = reader.bodies(row for row in rows if row is not None)
+            return sum(body.type in WRITTEN_TYPES for body in bodies)
+
 
 STORE_END = ".db"
 PATIENCE_S = 20.0  # For another tenant's store to become idle; a client waits for 30.
@@ -385,3 +493,50 @@ def check_tenants(settings: Settings, access: Access) -> None:
             "--stores: no store is consolidated in the background, as it may be closed; run "
             "'worlddb consolidate --db DIR/TENANT.db' instead of --consolidate-every-s"
         )
+
+
+def read_access(settings: Settings) -> Access:
+    """Return whom the settings and the tokens file let in now."""
+    access = access_of(settings)
+    check_tenants(settings, access)
+    return access
+
+
+class TokenReload:
+    """Reads the tokens again when their file has changed, or on SIGHUP.
+
+    If the file is wrong, the tokens that were read before still hold.
+    """
+
+    def __init__(self, settings: Settings, let_in: Callable[[Access], None]) -> None:
+        self._settings = settings
+        self._let_in = let_in
+        self._asked = False
+        self._seen = self._stamp()
+
+    def ask(self) -> None:
+        """Read the tokens at the next tick, changed or not."""
+        self._asked = True
+
+    def if_changed(self) -> None:
+        """Read the tokens if there is a reason to."""
+        stamp = self._stamp()
+        if not self._asked and stamp == self._seen:
+            return
+        self._asked, self._seen = False, stamp
+        try:
+            access = read_access(self._settings)
+        except WorldDBError as error:
+            log.error("the tokens are not read again, the old ones hold: %s", error)
+            return
+        self._let_in(access)
+        log.info("tokens read again: %d", len(access.tokens))
+
+    def _stamp(self) -> tuple[int, ...] | None:
+        if self._settings.tokens_file is None:
+            return None
+        try:
+            found = os.stat(self._settings.tokens_file)
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,14 +1,16 @@
 """Answers: what the tools return. A model pays for every sign, so an answer has few.
 
-Ids are the first digits of their hex, which every call understands; times are ISO-8601 to the
-second; empty values are left out. An answer is made from a result by its attributes: same names,
-fewer of them. A result without an answer class here is answered with all its fields, as in REST.
+Ids are the first digits of their hex, which every call understands; times are short ISO-8601, to
+the minute in hits and lists; empty and repeated values are left out. An answer is made from a
+result by its attributes: same names, fewer of them. A result without an answer class here is
+answered with all its fields, as in REST.
 """
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,7 +28,7 @@ from pydantic import (
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.calls import Call
 from worlddb.model.records import said_by
-from worlddb.model.visible_text import tokens_at_most, visible_json
+from worlddb.model.text_safety import tokens_at_most, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,12 +40,19 @@ TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read has the whole t
 IDS_SHOWN = 20  # A model needs no more; `count` says how many there are.
 SCORE_DIGITS = 4
 SHARE_DIGITS = 2  # A calibrated probability is not finer than that.
+AT_ONCE = timedelta(minutes=1)  # As fine as a list tells times.
 ID_DIGITS = 8  # As in the text for a prompt; one in four thousand million.
 
 
 def second(time: datetime) -> str:
-    """Return a time to the second."""
-    return time.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    """Return a time to the second, without zeros at its end: midnight is the day alone."""
+    day, _, clock = f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S}".partition("T")
+    return day if clock == "00:00:00" else f"{day}T{clock.removesuffix(':00')}Z"
+
+
+def minute(time: datetime) -> datetime:
+    """Return the minute of a time: enough to tell when something was said."""
+    return time.replace(second=0, microsecond=0)
 
 
 class Answer(BaseModel):
@@ -163,14 +172,16 @@ class MemoryAnswer(Answer):
     """One memory."""
 
     id: ShortId
-    type: str
+    type: str = Field(default="", description="Absent for a plain memory in a list")
     text: str
     speaker: str = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
-    scopes: list[Hex]
+    scopes: list[Hex] = Field(default=[], description="In a list only if others than those of all")
     valid_from: Second = Field(description="Since when it is true")
     valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
-    known_from: Second = Field(description="When it was written down")
+    known_from: Second | None = Field(
+        default=None, description="When it was written down; in a list only if not at once"
+    )
     actor: str = Field(default="", description="Who wrote it down")
     retired: bool = Field(default=False, description="True if it has ended")
     provenance: list[str] = []
@@ -183,6 +194,7 @@ class ListAnswer(Answer):
     """Memories, the latest first."""
 
     memories: list[MemoryAnswer]
+    scopes: list[Hex] = Field(default=[], description="Where all are that name no other scopes")
     next_cursor: str | None = Field(default=None, description="Absent on the last page")
 
 
@@ -228,9 +240,17 @@ def _written(done: Written) -> WriteAnswer:
 
 def _listed(page: MemoryPage) -> ListAnswer:
     memories = [MemoryAnswer.model_validate(memory) for memory in page]
-    for memory in memories:
+    places = Counter(tuple(memory.scopes) for memory in memories)
+    common = [*places.most_common(1)[0][0]] if places else []
+    for memory, whole in zip(memories, page, strict=True):
         memory.text, memory.truncated = shortened(memory.text)
-    return ListAnswer(memories=memories, next_cursor=page.next_cursor)
+        memory.type = "" if memory.type in PLAIN_TYPES else memory.type
+        memory.scopes = [] if memory.scopes == common else memory.scopes
+        memory.actor = memory.actor if whole.shared else ""
+        is_told_at_once = abs(whole.known_from - whole.valid_from) < AT_ONCE
+        memory.known_from = None if is_told_at_once else minute(whole.known_from)
+        memory.valid_from = minute(whole.valid_from)
+    return ListAnswer(memories=memories, scopes=common, next_cursor=page.next_cursor)
 
 
 def _retired(done: Retired) -> RetireAnswer:
@@ -286,14 +306,16 @@ def without_details(answer: Answer) -> None:
     """Take what only `explain` tells out of an answer."""
     for hit in answer.hits if isinstance(answer, RecallAnswer) else ():
         hit.score = hit.confidence = hit.known_from = None
+        hit.valid_from = minute(hit.valid_from)
         hit.lanes, hit.provenance, hit.metadata, hit.actor = {}, [], {}, ""
 
 
-def fit(answer: Answer, max_tokens: int | None) -> None:
+def fit(answer: Answer, max_tokens: int | None, text_of: Callable[[str], str]) -> None:
     """Take the last hits out of an answer until it has at most so many tokens as it is sent."""
     if isinstance(answer, RecallAnswer) and max_tokens is not None:
         while answer.hits and tokens_at_most(compact(answer)) > max_tokens:
             answer.hits.pop()
+            add_texts(answer, text_of)  # What the hit said may now be missing elsewhere.
 
 
 def compact(answer: Answer) -> str:
@@ -328,11 +350,12 @@ def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
     if isinstance(answer, WriteAnswer):
         answer.superseded_texts = [text_of(ident) for ident in answer.superseded[:IDS_SHOWN]]
     elif isinstance(answer, RecallAnswer):
-        shown = {hit.id for hit in answer.hits}  # What a later hit says is there already.
-        later = [hit.maybe_outdated_by for hit in answer.hits if hit.maybe_outdated_by]
-        named: list[SaidMemory | ConflictAnswer] = [one for one in later if one.id not in shown]
-        named += [one for hit in answer.hits for one in hit.conflicts]
-        for one in named[:IDS_SHOWN]:
+        named: list[SaidMemory | ConflictAnswer] = []
+        for hit in answer.hits:
+            named += [hit.maybe_outdated_by] if hit.maybe_outdated_by else []
+            named += hit.conflicts
+        shown = {hit.id for hit in answer.hits}  # What another hit says is there already.
+        for one in [one for one in named if one.id not in shown][:IDS_SHOWN]:
             one.text = text_of(one.id)
 
 

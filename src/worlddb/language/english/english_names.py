@@ -9,7 +9,8 @@ A run goes on over one space, a particle ("van der"), an ampersand, and "of" aft
 J1  A known name is a name wherever it stands. A word that is also an ordinary one is a name inside
     a sentence if people bear it ("Will"), or if it is introduced as one ("a dog named Lucky").
 J2  Inside a sentence an unknown word with a capital is a name. At the start of a sentence it is
-    *unsure*: a name only if it is certain elsewhere.
+    *unsure*: a name only if it is certain elsewhere. So is an ordinary word with a capital inside a
+    sentence, and in a text that begins small every small word that is no ordinary one.
 J3  Ordinary words together are a heading or emphasis, no name, unless they are a known one.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Set
+from itertools import islice
 from typing import NamedTuple
 
 from worlddb.language.english.name_roles import explained, initials, introduced, letters_after
@@ -50,6 +52,7 @@ _RUNS = Patterns("name_runs")
 
 ACRONYM_MAX = 6  # UNICEF has six letters; longer capitals are emphasis.
 TITLE_WORDS_MAX = 8  # A longer quotation is speech, not a title.
+LOWER_NAMES_MAX = 12  # Each is looked up; what a message is about stands near its beginning.
 RUN_WORDS_MAX = 8  # longer runs are headings or shouting
 _KNOWN = GIVEN | PLACE_NAMES | BRANDS
 _DOTTED_PLACES = frozenset(("U.S.", "U.K.", "U.S.A.", "D.C.", "U.N.", "E.U."))
@@ -134,8 +137,17 @@ def mentions_in(text: str, plain: str, speakers: Set[str]) -> list[Mention]:
                 number = _P.NUMBER_AFTER.match(plain, end)
                 end = number.end() if number else end
             found.append(Mention(start, end, text[start:end], sure, person))
+    if plain[:1].islower():
+        found += islice(_lower_names(plain), LOWER_NAMES_MAX)
     found.sort()
     return found
+
+
+def _lower_names(plain: str) -> Iterator[Mention]:
+    """Yield the words in lower case that are no ordinary ones: who begins small may go on so."""
+    for match in _P.LOWER_NAME.finditer(plain):
+        if not looks_ordinary(match[0]) and match[0] not in NEVER:
+            yield Mention(match.start(), match.end(), match[0], False, False)
 
 
 def _titles(plain: str) -> tuple[list[tuple[int, int]], str]:
@@ -255,10 +267,11 @@ def _inside(tokens: tuple[NameToken, ...], scene: Scene) -> Verdict | None:
 
 
 def _capital(token: NameToken, scene: Scene) -> bool:
-    """Return whether all parts of a hyphenated word have capitals: Jean-Luc, not Paris-based."""
+    """Return whether a hyphenated word is one name: Jean-Luc and Ji-woo, not Paris-based."""
     if "-" not in token.word:
         return True
-    return all(part[:1].isupper() for part in scene.plain[token.start : token.end].split("-"))
+    parts = scene.plain[token.start : token.end].split("-")
+    return all(part[:1].isupper() or not looks_ordinary(part) for part in parts)
 
 
 def _one(token: NameToken, starts: bool, scene: Scene) -> Verdict | None:
@@ -287,7 +300,10 @@ def _one(token: NameToken, starts: bool, scene: Scene) -> Verdict | None:
         if _P.DETERMINED.search(plain, max(0, start - 8), start) is None:
             return Verdict(start, end, True, word in GIVEN_PERHAPS)
     if scene.ordinary(word):
-        return Verdict(start, end, True, True) if introduced(plain, start) else None
+        if introduced(plain, start):
+            return Verdict(start, end, True, True)
+        alone = not (starts or one_of or _P.DETERMINED.search(plain, max(0, start - 8), start))
+        return Verdict(start, end, False, False) if alone or token.possessive else None
     if word.split("-")[0] in GIVEN_NAMES and "-" in word and _capital(token, scene):
         return Verdict(start, end, True, True)
     if starts:

@@ -237,10 +237,12 @@ def reads_as_english(text: str) -> bool:
         return False
     english = sum(word in _ENGLISH for word in words)
     foreign = sum(word in _FOREIGN for word in words)
-    if foreign >= max(english, 1):
-        return False
     # Names are of no language.
     plain = [word for word in written if word[0].islower()] or words
+    if foreign >= max(english, 1):
+        # "Li Na won the chess evening": as many words of another language, and they may be names.
+        is_tied = foreign == english and sum(word in _FOREIGN for word in plain) == 0
+        return is_tied and sum(map(looks_ordinary, plain)) * 2 >= len(plain)
     if len(words) < _SHORT and not english:
         return sum(map(looks_ordinary, plain)) * 2 >= len(plain)
     return english * 10 >= len(plain)
@@ -310,13 +312,15 @@ def _blot(match: re.Match[str]) -> str:
 def _without_headings(match: re.Match[str]) -> str:
     """A line in which every word is capitalised says nothing about any one of them."""
     line = match[0]
+    ended = line.rstrip().endswith((".", "!", "?", ",", ";"))
     words = 0
     for word in _P.WORD.finditer(line):
         if word[0] not in SMALL:
             if not word[0][0].isupper():
                 return line
             words += 1
-    ended = line.rstrip().endswith((".", "!", "?", ",", ";"))
+        elif ended and word[0] == "is":  # "The CEO of Acme is Ingrid Solheim." is a sentence.
+            return line
     least = _HEADING_WORDS_MIN + 2 * ended
     return BLOT * len(line) if words >= least else line
 

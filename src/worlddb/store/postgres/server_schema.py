@@ -6,7 +6,7 @@ The tables are those of a file (`store/sqlite/schema.py` says what each is for) 
     heads      one row a tenant: whoever writes locks it until the end of the transaction, so a
                tenant has one writer at a time and tenants do not wait for each other; it counts the
                words of the tenant's texts
-    words      the text index: where each word stands in which node
+    words      the text index: where each word stands in which node (`word_table`)
     side_lines what is no part of the journal: the key that signs, and the record of reads; only
                the writer's role may read them, and nobody waits for the lock to add one
     migrations which steps of this module the database has had
@@ -184,7 +184,11 @@ def _second(con: Any) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second)
+def _third(con: Any) -> None:
+    """Change no table: a row of `words` may be a list, which older programs misread."""
+
+
+MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second, _third)
 """Never edited once released; a change of the tables is a further function."""
 _LOCK = 0x57724442  # "WrDB": the lock that two programs which migrate at once take turns by.
 

@@ -1,21 +1,23 @@
-"""Server session: one connection to PostgreSQL in one transaction; its text index and scans."""
+"""Server session: one connection to PostgreSQL in one transaction, and scans of whole tables.
+
+Server lines: what belongs to a tenant and is no part of its journal: key and record of reads.
+"""
 
 from __future__ import annotations
 
 import re
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from math import log
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
+from contextlib import AbstractContextManager
+from functools import cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import Connection, RawServerCursor
 from psycopg.generators import fetch_many
 from psycopg.pq import Format, TransactionStatus
 
 from worlddb.errors import StorageError
-from worlddb.language.text_tokens import indexed, indexed_content
 from worlddb.store.postgres.server_pipeline import ServerPipeline, Statement
 from worlddb.store.postgres.server_schema import COLUMNS, KEYS
 from worlddb.store.postgres.sql_dialect import (
@@ -25,42 +27,34 @@ from worlddb.store.postgres.sql_dialect import (
     translated_sql,
     turned,
 )
-from worlddb.store.rows import Head, NewText, TextHit
-from worlddb.store.tables.derived_tables import REACHED_SQL
+from worlddb.store.postgres.word_table import ServerLoad, WordTable, postings_of, single_rows
+from worlddb.store.rows import Head
+from worlddb.store.tables.derived_tables import MODELS_SQL, REACHED_SQL
 from worlddb.store.tables.sql_session import (
     HEAD_SQL,
     DeferredIndexes,
     SessionContext,
     SqlSession,
+    TableScan,
 )
-from worlddb.store.tables.table_scan import TableScan
 
 STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
 KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
 REMEMBERED_MAX = 64  # Rows of an answer that a snapshot remembers: heads, models, some nodes.
+ANSWERS_KNOWN_MAX = 2_000  # Answers that snapshots of one commit share: some megabytes.
 ROWS_KNOWN_MAX = 20_000  # Ids whose rows a store remembers: two or three megabytes.
-COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
-K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
-IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
-_TOKEN = re.compile("[0-9a-z\x80-\U0010ffff]+")
-"""What FTS5 takes for one word of our analysed text: it splits at every sign of ASCII."""
-_PLACE = "I"  # Places are 32-bit numbers, the lowest byte first.
-_PLACE_BYTES = 4
-_USUAL_PLACES = 1_024  # Hardly any text has more words; 16 KB are kept ready for them.
-_PLACES = tuple(place.to_bytes(_PLACE_BYTES, "little") for place in range(_USUAL_PLACES))
-_COUNTS = """
-    SELECT w.word, c.count, c.last FROM unnest($1::text[]) AS w(word), LATERAL (
-        SELECT count(*) AS count, max(node) AS last FROM (
-            SELECT node FROM words x WHERE x.word = w.word ORDER BY node LIMIT $2
-        ) s
-    ) c
-"""
-_LATEST = "SELECT node FROM words a WHERE a.word = $1{} ORDER BY a.node DESC LIMIT {}"
-_HAS = " AND EXISTS (SELECT 1 FROM words b WHERE b.word = ${} AND b.node = a.node)"
 
 
-Posting = tuple[str, int, int, int, bytes]
-"""A row of `words`: the word, the node, its length, the length of its name, where the word is."""
+_DERIVED = re.compile(
+    r"\b(lookups\w*|models|vectors|tokens|pools|pages|waiting|recalls|words|heads|side_lines)\b"
+)
+"""The tables that change without a commit."""
+
+
+@cache
+def _is_of_commit(sql: str) -> bool:
+    """Return whether the answer to a question is the same for as long as nobody commits."""
+    return sql.startswith(("SELECT", "WITH", "\n")) and not _DERIVED.search(sql)
 
 
 class FoundRows(list[Any]):
@@ -78,6 +72,30 @@ class FoundRows(list[Any]):
     def fetchall(self) -> FoundRows:
         """Return all rows."""
         return self
+
+
+Answers = dict[tuple[str, Any], FoundRows]
+"""By SQL and values."""
+
+
+class KnownAnswers:
+    """What snapshots of one commit have been told of tables that only a commit changes.
+
+    Sessions that began at another commit keep the answers of that one.
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: tuple[Head | None, Answers] = None, {}  # One value: threads change it at once.
+
+    def at(self, head: Head) -> Answers:
+        """Return the answers of a commit."""
+        known, answers = self._held
+        if head != known or len(answers) >= ANSWERS_KNOWN_MAX:
+            answers = {}
+            self._held = head, answers
+        return answers
 
 
 class KnownRows(dict[bytes, int]):
@@ -113,30 +131,42 @@ class ServerSession(SqlSession):
 
     What writes and has no answer is kept, and sent with the next statement that has one, or with
     the COMMIT: each answer that is waited for costs a way to the server and back. For the same
-    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, what every
-    transaction asks first comes with its beginning (`foreseen`), and nobody waits for the end of a
-    snapshot (`end`). `rows` are the rows of ids that all sessions of a store have met.
+    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, nor what another
+    snapshot of the same commit was told (`known`), what every transaction asks first comes with its
+    beginning (`foreseen`), and nobody waits for the end of a snapshot (`end`). `rows` are the rows
+    of ids that all sessions of a store have met.
     """
 
     __slots__ = (
         "_answers",
         "_is_ending",
         "_kept",
-        "_line",
+        "_known",
+        "_later",
+        "_of_commit",
         "_rows",
         "_streams",
         "foreseen",
         "is_snapshot",
+        "line",
     )
 
     def __init__(
-        self, con: Connection[Any], context: SessionContext, rows: dict[bytes, int]
+        self,
+        con: Connection[Any],
+        context: SessionContext,
+        rows: dict[bytes, int],
+        known: KnownAnswers,
+        *,
+        prepares: bool = True,
     ) -> None:
-        self._line = ServerPipeline(con)
+        self.line = ServerPipeline(con, prepares=prepares)
         self._rows = rows
+        self._known = known
         self._kept: list[Statement] = []
         self._streams = 0
         self._is_ending = self.is_snapshot = False
+        self._later: Future[Any] | None = None
         self.foreseen: dict[str, FoundRows] = {}
         super().__init__(con, context)
 
@@ -144,7 +174,8 @@ class ServerSession(SqlSession):
         """Drop what was remembered of a snapshot, and what was not sent."""
         super().forget()
         self._kept = []
-        self._answers: dict[tuple[str, Any], FoundRows] = {}
+        self._answers: Answers = {}
+        self._of_commit = self._answers
         self.node_rows = KnownRows(self, self._rows)
 
     def begin(self, statements: Sequence[Statement], *, is_snapshot: bool) -> None:
@@ -155,12 +186,18 @@ class ServerSession(SqlSession):
         if self._is_ending:  # Not by `get_result`: it would keep all threads waiting.
             self.con.wait(fetch_many(self.con.pgconn))
             self._is_ending = False
-        asked = (HEAD_SQL, REACHED_SQL)
-        found, _ = self._line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
+        asked = (HEAD_SQL, REACHED_SQL, MODELS_SQL) if is_snapshot else (HEAD_SQL, REACHED_SQL)
+        found, _ = self.line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
         self.foreseen = dict(zip(asked, map(FoundRows, found), strict=True))
+        if is_snapshot and found[0]:
+            self.head = Head(*found[0][0])
+            self._of_commit = self._known.at(self.head)
 
     def end(self) -> None:
         """Have the server roll back what is open, without waiting for that."""
+        if self._later is not None:
+            wait([self._later])
+            self._later = None
         pgconn = self.con.pgconn
         if not self.con.closed and pgconn.transaction_status != TransactionStatus.IDLE:
             if pgconn.transaction_status == TransactionStatus.ACTIVE:
@@ -189,8 +226,9 @@ class ServerSession(SqlSession):
 
     def _sent(self, sql: str, values: Any = None) -> tuple[list[Any], str]:
         self.context.statements += 1
+        self._await_later()
         kept, self._kept = self._kept, []
-        return self._line.ask([*kept, (sql, values)])
+        return self.line.ask([*kept, (sql, values)])
 
     def keep(self, sql: str, values: Any = None) -> None:
         """Run a statement without an answer, together with the next that has one."""
@@ -203,6 +241,19 @@ class ServerSession(SqlSession):
         """Send what was kept."""
         if self._kept:
             self.run("SELECT 1")
+        self._await_later()
+
+    def flush_later(self, pool: Executor) -> None:
+        """Have another thread send what was kept; the next statement waits for that one."""
+        self._await_later()
+        if self._kept:
+            kept, self._kept = self._kept, []
+            self._later = pool.submit(self.line.ask, kept)
+
+    def _await_later(self) -> None:
+        if self._later is not None:
+            self._later.result()
+            self._later = None
 
     def execute(self, sql: str, values: Any = None) -> FoundRows:
         """Run one statement."""
@@ -210,16 +261,17 @@ class ServerSession(SqlSession):
             self.keep(translated_sql(sql), values)
             return FoundRows()
         if values is None and sql in self.foreseen:
-            return self.foreseen.pop(sql)
+            return self.foreseen[sql] if self.is_snapshot else self.foreseen.pop(sql)
         if not self.is_snapshot:
             return self.run(translated_sql(sql), values)
         key = sql, tuple(values or ())
-        if key not in self._answers:
+        answers = self._of_commit if _is_of_commit(sql) else self._answers
+        found = answers.get(key)
+        if found is None:
             found = self.run(translated_sql(sql), values)
-            if len(found) > REMEMBERED_MAX:
-                return found
-            self._answers[key] = found
-        return self._answers[key]
+            if len(found) <= REMEMBERED_MAX:
+                answers[key] = found
+        return found
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
         """Run one statement for many rows; it counts once."""
@@ -264,8 +316,6 @@ class ServerSession(SqlSession):
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
         """Put the words of new texts off until the end of a load."""
-        from worlddb.store.postgres.server_load import ServerLoad
-
         return ServerLoad(self)
 
     def scan(self) -> ServerScan:
@@ -298,186 +348,6 @@ def _has_twice(columns: Sequence[str], rows: list[Any], conflict: str) -> bool:
     return len(set(map(key, rows))) < len(rows)
 
 
-# -- words -----------------------------------------------------------------------------------------
-
-
-def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(text.lower())
-
-
-def postings_of(row: int, name: str, content: str) -> list[Posting]:
-    """Return the rows of `words` for one node.
-
-    Words are numbered through name and content, with a gap between, so that no phrase spans both.
-    """
-    named, said = _tokens(indexed(name)), _tokens(indexed_content(content))
-    places: dict[str, bytes] = {}
-    for place, word in enumerate([*named, "", *said]):
-        where = _PLACES[place] if place < _USUAL_PLACES else place.to_bytes(_PLACE_BYTES, "little")
-        places[word] = places[word] + where if word in places else where
-    del places[""]
-    length = len(named) + len(said)
-    return [(word, row, length, len(named), places[word]) for word in sorted(places)]
-
-
-class NewWords(NamedTuple):
-    """How many texts there are, how many words they have, and the columns of `words` for them."""
-
-    texts: int
-    words: int
-    arrays: list[Any]
-
-
-def words_of(rows: Sequence[NewText]) -> NewWords:
-    """Return the words of texts, sorted, so that the index meets each of its pages once."""
-    found: dict[str, list[Posting]] = {}
-    words = 0
-    for row in rows:
-        items = postings_of(*row)
-        words += items[0][2] if items else 0
-        for item in items:
-            found.setdefault(item[0], []).append(item)
-    postings = [item for word in sorted(found) for item in found[word]]
-    arrays = turned("words", tuple(COLUMNS["words"]), postings) if postings else []
-    return NewWords(len(rows), words, arrays)
-
-
-class WordTable:
-    """The words of every node, as one session sees them; ranked as FTS5 ranks them."""
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-
-    def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
-        """Return about how many of all `nodes` have each word; exact while there are few."""
-        self._session.need_index("words")
-        found: dict[str, int] = {}
-        single = [word for word in words if _tokens(word) == [word]]
-        for word, count, last in self._session.run(_COUNTS, (single, COUNTED_MAX)):
-            found[word] = count if count < COUNTED_MAX else max(count, count * nodes // last)
-        return {
-            word: found[word] if word in found else len(self._having(_tokens(word)))
-            for word in words
-        }
-
-    def match(self, words: Sequence[str], most: int) -> list[TextHit]:
-        """Return the nodes that have any of the words, best first."""
-        return self._ranked([_tokens(word) for word in words], most)
-
-    def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
-        """Return the nodes that have all words, or have them as a phrase, best first."""
-        if phrase:
-            return self._ranked([_tokens(" ".join(words))], most)
-        return self._ranked([_tokens(word) for word in words], most, is_all=True)
-
-    def latest(self, words: Sequence[str], most: int) -> list[int]:
-        """Return the newest nodes that have all words, newest first."""
-        self._session.need_index("words")
-        asked = [_tokens(word) for word in words]
-        if all(len(tokens) == 1 for tokens in asked) and asked:
-            flat = [token for (token,) in asked]
-            also = "".join(_HAS.format(number) for number in range(2, len(flat) + 1))
-            return self._session_rows(_LATEST.format(also, f"${len(flat) + 1}"), (*flat, most))
-        held = [set(self._having(tokens)) for tokens in asked if tokens]
-        return sorted(set.intersection(*held), reverse=True)[:most] if held else []
-
-    def _session_rows(self, sql: str, values: tuple[Any, ...]) -> list[int]:
-        return [row for (row,) in self._session.run(sql, values)]
-
-    def named(self, words: str) -> list[int]:
-        """Return the nodes whose name has the words as a phrase, by row."""
-        return sorted(self._having(_tokens(words), in_name=True))
-
-    def average_length(self) -> float:
-        """Return how many words a node has on average."""
-        texts, words = self._totals()
-        return words / texts if texts else 0.0
-
-    def _totals(self) -> tuple[int, int]:
-        self._session.need_index("words")
-        texts, words = self._session.run("SELECT texts, words FROM heads")[0]
-        return texts, words
-
-    def _having(self, phrase: list[str], in_name: bool = False) -> dict[int, tuple[int, int]]:
-        """Return the nodes that have a phrase: how often, and how many words they have."""
-        if not phrase:
-            return {}
-        self._session.need_index("words")
-        wanted = list(dict.fromkeys(phrase))
-        if len(wanted) == len(phrase) == 1 and not in_name:
-            sql = f"SELECT node, length(places) / {_PLACE_BYTES}, length FROM words WHERE word = $1"
-            return {row: (often, size) for row, often, size in self._session.run(sql, wanted)}
-        sql = "SELECT word, node, length, named, places FROM words WHERE word = $1" + "".join(
-            f" UNION ALL SELECT word, a.node, length, named, places FROM words a WHERE "
-            f"word = ${number} AND EXISTS (SELECT 1 FROM words b WHERE b.word = $1 "
-            "AND b.node = a.node)"
-            for number in range(2, len(wanted) + 1)
-        )
-        places: dict[int, dict[str, set[int]]] = {}
-        about: dict[int, tuple[int, int]] = {}
-        for word, node, length, named, body in self._session.run(sql, wanted):
-            places.setdefault(node, {})[word] = set(array(_PLACE, body))
-            about[node] = length, named
-        found = {}
-        for node, where in places.items():
-            length, named = about[node]
-            if len(where) == len(wanted):
-                starts = [
-                    start
-                    for start in where[phrase[0]]
-                    if all(start + at in where[word] for at, word in enumerate(phrase))
-                    and (not in_name or start < named)
-                ]
-                if starts:
-                    found[node] = len(starts), length
-        return found
-
-    def _ranked(
-        self, phrases: list[list[str]], most: int, *, is_all: bool = False
-    ) -> list[TextHit]:
-        """Return the nodes that have phrases by BM25; ties by row."""
-        held = [self._having(phrase) for phrase in phrases if phrase]
-        if not held:
-            return []
-        texts, total = self._totals()
-        average = total / texts if texts else 1.0
-        rows = set.intersection(*map(set, held)) if is_all else set().union(*held)
-        scores: Counter[int] = Counter()
-        for hits in held:
-            idf = max(log((texts - len(hits) + 0.5) / (len(hits) + 0.5)), 0.0) or IDF_MIN
-            for row, (often, size) in hits.items():
-                if row in rows:
-                    weight = often + K1 * (1 - B + B * size / average)
-                    scores[row] += idf * (often * (K1 + 1.0) / weight)  # type: ignore[assignment]
-        ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-        return [TextHit(row, float(score)) for row, score in ranked[:most]]
-
-    # -- writes ------------------------------------------------------------------------------------
-
-    def insert(self, rows: Iterable[NewText]) -> None:
-        """Index new nodes."""
-        self.add(words_of(list(rows)))
-
-    def add(self, new: NewWords) -> None:
-        """Write the words of texts."""
-        if new.arrays:
-            self._session.keep(insert_sql("words", tuple(COLUMNS["words"]), ""), new.arrays)
-        self._count(new.texts, new.words)
-
-    def erase(self, rows: Sequence[int]) -> None:
-        """Forget the words of nodes; their texts are still there."""
-        self._session.need_index("words")
-        sql = "SELECT row, name, content FROM nodes WHERE row = ANY($1)"
-        found = [postings_of(*row) for row in self._session.run(sql, (RowNumbers(rows),))]
-        gone = [(item[0], item[1]) for items in found for item in items]
-        self._session.executemany("DELETE FROM words WHERE word = ? AND node = ?", gone)
-        self._count(0, -sum(items[0][2] for items in found if items))
-
-    def _count(self, texts: int, words: int) -> None:
-        sql = "UPDATE heads SET texts = texts + $1, words = words + $2"
-        self._session.keep(sql, (texts, words))
-
-
 class ServerScan(TableScan):
     """Reads every row of a tenant's tables once, and compares them with what they should be."""
 
@@ -505,13 +375,39 @@ class ServerScan(TableScan):
     def text_problems(self) -> list[str]:
         """Analyse every node's text again and compare the words, node by node."""
         stored: dict[int, list[Any]] = {}
-        for word, node, *rest in self._own.stream(
-            f"SELECT {', '.join(COLUMNS['words'])} FROM words ORDER BY word"
-        ):
-            stored.setdefault(node, []).append((word, node, *rest))
+        sql = f"SELECT {', '.join(COLUMNS['words'])} FROM words ORDER BY word"
+        for item in single_rows(self._own.stream(sql)):
+            stored.setdefault(item[1], []).append(item)
         for row, name, content in self._own.stream("SELECT row, name, content FROM nodes"):
             if stored.pop(row, []) != postings_of(row, name, content):
                 return [f"words: the index and the text of node row {row} differ"]
         return (
             [f"words: the index has a node row {min(stored)} that is not there"] if stored else []
         )
+
+
+class ServerLines:
+    """The lines of one name in the table `side_lines`."""
+
+    def __init__(
+        self, beside: Callable[[], AbstractContextManager[ServerSession]], name: str
+    ) -> None:
+        self._beside = beside
+        self._name = name
+
+    def add(self, line: str) -> None:
+        """Add a line; when the call returns, it is kept."""
+        with self._beside() as session:
+            session.run("INSERT INTO side_lines (name, line) VALUES ($1, $2)", (self._name, line))
+
+    def read(self) -> dict[int, str]:
+        """Return all lines by number, in the order of writing."""
+        with self._beside() as session:
+            sql = "SELECT number, line FROM side_lines WHERE name = $1 ORDER BY number"
+            return {row[0]: row[1] for row in session.run(sql, (self._name,))}
+
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove lines for good."""
+        with self._beside() as session:
+            sql = "DELETE FROM side_lines WHERE name = $1 AND number = ANY ($2)"
+            session.run(sql, (self._name, list(numbers)))

@@ -86,10 +86,10 @@ class NumberArray(bytes):
     """Numbers as PostgreSQL reads them: one value of type int8[]."""
 
     @classmethod
-    def of(cls, numbers: Sequence[int | None]) -> NumberArray:
-        """Return numbers, or None, as an array."""
+    def of(cls, numbers: Any) -> NumberArray:
+        """Return a list of numbers, or None, or a numpy array as an array."""
         head = _array_head(len(numbers), _INT8_OID)
-        if len(numbers) >= _MANY and None not in numbers:
+        if not isinstance(numbers, list | tuple) or (len(numbers) >= _MANY and None not in numbers):
             import numpy as np
 
             items = np.empty(len(numbers), [("size", ">i4"), ("number", ">i8")])
@@ -105,7 +105,11 @@ class TextArray(bytes):
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> TextArray:
         """Return texts, or None, as an array."""
-        return cls(_array(_TEXT_OID, [None if text is None else text.encode() for text in texts]))
+        try:
+            items: list[bytes | None] = list(map(str.encode, texts))  # type: ignore[arg-type]
+        except TypeError:  # Some are missing.
+            items = [None if text is None else text.encode() for text in texts]
+        return cls(_array(_TEXT_OID, items))
 
 
 class BytesArray(bytes):
@@ -160,17 +164,18 @@ def _array_head(items: int, oid: int) -> bytes:
 
 
 def _array(oid: int, items: Sequence[bytes | None]) -> bytes:
-    sizes = [
-        _MISSING
-        if item is None
-        else _SIZES[len(item)]
-        if len(item) < len(_SIZES)
-        else len(item).to_bytes(4, "big")
-        for item in items
-    ]
-    bodies = [item or b"" for item in items]
+    try:
+        lengths = list(map(len, items))  # type: ignore[arg-type]
+    except TypeError:  # Some are missing.
+        sizes = [_MISSING if item is None else len(item).to_bytes(4, "big") for item in items]
+        items = [item or b"" for item in items]
+    else:
+        if max(lengths, default=0) < len(_SIZES):
+            sizes = list(map(_SIZES.__getitem__, lengths))
+        else:
+            sizes = [length.to_bytes(4, "big") for length in lengths]
     return _array_head(len(items), oid) + b"".join(
-        chain.from_iterable(zip(sizes, bodies, strict=True))
+        chain.from_iterable(zip(sizes, items, strict=True))  # type: ignore[arg-type]
     )
 
 
@@ -195,8 +200,9 @@ def teach_types(con: Connection[Any]) -> None:
     """Let a connection send every number as int8 and every text as text.
 
     By default psycopg chooses the smallest type that a number fits, so that one statement would be
-    prepared again and again.
+    prepared again and again. psycopg itself prepares nothing: `ServerPipeline` does.
     """
+    con.prepare_threshold = None
     con.adapters.register_dumper(int, Int8BinaryDumper)
     con.adapters.register_dumper(str, StrBinaryDumper)
     con.adapters.register_dumper(RowNumbers, RowNumbersDumper)

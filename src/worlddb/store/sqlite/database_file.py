@@ -332,7 +332,7 @@ class FileSession(SqlSession):
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
         """Put indexes off until the end of a load."""
-        from worlddb.store.sqlite.bulk_load import BulkLoad
+        from worlddb.store.sqlite.schema import BulkLoad
 
         return BulkLoad(self, head)
 

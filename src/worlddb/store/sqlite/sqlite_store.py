@@ -21,6 +21,7 @@ from worlddb.errors import ConflictError, StorageError, StoreKeyError
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
 from worlddb.store.interface import Migration, Seal
+from worlddb.store.sqlite import file_locks
 from worlddb.store.sqlite.branch_file import (
     branches_of,
     check_name,
@@ -53,7 +54,7 @@ from worlddb.store.sqlite.file_copy import (
     refuse_bad_target,
 )
 from worlddb.store.sqlite.file_encryption import StoreKey
-from worlddb.store.sqlite.file_locks import LOCKED_FILES
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, make_private
 from worlddb.store.sqlite.gate import (
     Checkpointer,
     FileWatch,
@@ -63,7 +64,6 @@ from worlddb.store.sqlite.gate import (
     function_of,
     has_returned,
 )
-from worlddb.store.sqlite.private_files import make_private, refuse_second_name, why_read_only
 from worlddb.store.sqlite.schema import FORMAT_VERSION
 from worlddb.store.sqlite.table_audit import edited_rows, lost_rows, lost_tables
 from worlddb.store.tables.derived_tables import PageCache
@@ -162,7 +162,7 @@ class SqliteStore:
         if key is not None and path == MEMORY:
             raise StoreKeyError(":memory: is never written to a disk; leave the key out")
         with LOCKED_FILES.opening(), translated(path):
-            refuse_second_name(path, self._file)
+            file_locks.refuse_second_name(path, self._file)
             LOCKED_FILES.refuse_two_logs(self._file)
             if trunk_of(self._file) is not None:
                 refuse_lost_base(self._file, key)
@@ -204,7 +204,7 @@ class SqliteStore:
             self.read_only = read_only or con.readonly("main")
             self.why_read_only = "opened read-only; open it to write"
             if self.read_only and not read_only:
-                self.why_read_only = why_read_only(self._file)
+                self.why_read_only = file_locks.why_read_only(self._file)
             if self.read_only or not create:
                 if check_format(con, self.path) == 0 and self.path != MEMORY:
                     raise StorageError(f"{self.path}: is empty; there is no store to open")

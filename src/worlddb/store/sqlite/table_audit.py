@@ -20,7 +20,7 @@ from worlddb.store.rows import ROOT_ROW
 from worlddb.store.sqlite.database_file import FORGET_SUMS, SUMMED, FileSession, stored_sums, sum_of
 from worlddb.store.sqlite.schema import INDEX_TEXTS, TEXTS, USUAL_HASH_BYTES, USUAL_MERGE, create
 from worlddb.store.tables.derived_tables import EMBEDDING_TABLES
-from worlddb.store.tables.table_scan import TableScan
+from worlddb.store.tables.sql_session import TableScan
 
 
 class FileScan(TableScan):

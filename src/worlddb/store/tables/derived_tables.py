@@ -65,6 +65,10 @@ _FIND_RARE = """
     SELECT l.key, l.node FROM carray(?1) k CROSS JOIN lookups l ON l.key = k.value
     WHERE NOT EXISTS (SELECT 1 FROM lookups WHERE key = k.value LIMIT 1 OFFSET ?2)
 """
+MODELS_SQL = (
+    "SELECT number, id, dim, active, pooling, embedded, composed, seq FROM models "
+    "ORDER BY active DESC, number"
+)
 REACHED_SQL = (
     "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
 )
@@ -399,11 +403,7 @@ class EmbeddingTables:
 
     def models(self) -> list[ModelRow]:
         """Return all models, the active one first."""
-        sql = (
-            "SELECT number, id, dim, active, pooling, embedded, composed, seq FROM models "
-            "ORDER BY active DESC, number"
-        )
-        return [ModelRow(*row) for row in self._session.execute(sql)]
+        return [ModelRow(*row) for row in self._session.execute(MODELS_SQL)]
 
     def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
         """Add a model without vectors; the first one of a store is active."""

@@ -11,6 +11,8 @@ understand, with a few words of SQLite that `store/postgres/sql_dialect.py` tran
     COLLATE NOCASE   the case of ASCII letters does not matter
 
 What is a database's own (the text index, audits of tables, bulk loads) is made by its session.
+
+TableScan: whole tables by row, exactly as stored, for `check` and `export`.
 """
 
 from __future__ import annotations
@@ -27,10 +29,19 @@ from worlddb.store.rows import (
     AttributesRow,
     BodyRow,
     CommitRow,
+    ConflictScan,
+    EdgeScan,
     Head,
+    HistoryRow,
     LookupsReached,
     NewText,
     NodePlace,
+    NodeScan,
+    NoteRow,
+    PageRow,
+    PremiseRow,
+    ProposalScan,
+    RegistrationScan,
     World,
 )
 
@@ -54,6 +65,7 @@ HEAD_SQL = (
 )
 WARM_MAX = 20_000  # Rows of nodes that a writer keeps: some ten megabytes.
 WARM_CHARS = 1_000  # Longer texts are not kept: a name has none, and a memory is shorter.
+WARM_NEW_MAX = 64  # New nodes that are kept: those of a text, which the next texts speak of, too.
 WARM_BATCH = 2_000  # Who reads more at once is not a write of a text, and keeps nothing.
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
@@ -77,6 +89,7 @@ class WarmRows:
     All of it holds while the commits of this writer follow each other. A transaction that follows
     the commit of another writer, or one of ours that did not land, begins with nothing.
     `absent` are ids that no node has, `closed` says of a row whether its validity was ever closed.
+    `outsiders` are rows that were never inside a world, by the row of that world.
     """
 
     __slots__ = (
@@ -86,6 +99,7 @@ class WarmRows:
         "bodies",
         "closed",
         "is_open",
+        "outsiders",
         "places",
         "rows",
         "worlds",
@@ -102,6 +116,7 @@ class WarmRows:
         self.attributes: dict[int, list[AttributesRow]] = {}
         self.bodies: dict[int, BodyRow] = {}
         self.closed: dict[int, bool] = {}
+        self.outsiders: dict[int, set[int]] = {}
         self.places: dict[bytes, NodePlace] = {}
         self.rows: dict[bytes, int] = {}
         self.worlds: dict[int, World] = {}
@@ -109,6 +124,7 @@ class WarmRows:
     def begin(self, is_fresh: bool) -> None:
         """Begin a transaction; `is_fresh` if it follows the last commit of this writer."""
         size = len(self.bodies) + len(self.rows) + len(self.places) + len(self.closed)
+        size += sum(map(len, self.outsiders.values()))
         if self.is_open or not is_fresh or size > WARM_MAX:
             self.clear()
         self.is_open = True
@@ -117,12 +133,14 @@ class WarmRows:
         """Keep what was read: the transaction becomes a commit."""
         self.is_open = False
 
-    def drop(self, row: int) -> None:
-        """Forget a node that has changed."""
+    def drop(self, row: int, column: str) -> None:
+        """Forget a node of which a column has changed."""
         self.bodies.pop(row, None)
         self.closed.pop(row, None)
         self.worlds.pop(row, None)
-        self.places.clear()
+        if column == "parent":
+            self.places.clear()
+            self.outsiders.clear()
 
     def drop_notes(self, nodes: Iterable[int]) -> None:
         """Forget the notes of nodes that get more of them."""
@@ -353,7 +371,7 @@ class JournalTable:
         """
         key = "edge" if kind == "proposal" else "row"
         if kind == "node" and self._session.warm is not None:
-            self._session.warm.drop(row)
+            self._session.warm.drop(row, column)
         self._session.execute(
             f"INSERT INTO history SELECT '{kind}.{column}', {key}, ?, "
             f"{self._session.former_of(column)} FROM {kind}s WHERE {key} = ? "
@@ -369,3 +387,83 @@ class JournalTable:
     def insert_commit(self, row: CommitRow) -> None:
         """Write the journal's row."""
         self._session.insert("commits", CommitRow._fields, [row])
+
+
+class TableScan:
+    """Reads every row of a table once."""
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+
+    def _rows(
+        self, table: str, fields: Sequence[str], first: int, last: int | None
+    ) -> Iterator[tuple[Any, ...]]:
+        listed = f"SELECT {', '.join(fields)} FROM {table}"
+        if last is None:
+            return self._session.stream(f"{listed} ORDER BY row")
+        return self._session.stream(
+            f"{listed} WHERE row BETWEEN ? AND ? ORDER BY row", (first, last)
+        )
+
+    def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
+        """Yield the nodes from row `first` to `last`; all of them if `last` is None."""
+        return map(NodeScan._make, self._rows("nodes", NodeScan._fields, first, last))
+
+    def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
+        """Yield the edges from row `first` to `last`; all of them if `last` is None."""
+        return map(EdgeScan._make, self._rows("edges", EdgeScan._fields, first, last))
+
+    def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
+        """Yield the notes from row `first` to `last`; all of them if `last` is None."""
+        return map(NoteRow._make, self._rows("notes", NoteRow._fields, first, last))
+
+    def history(self) -> Iterator[HistoryRow]:
+        """Yield all former values, by field, row and commit."""
+        sql = f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY field, row, seq"
+        return (
+            HistoryRow(field, row, seq, self._session.current(was))
+            for field, row, seq, was in self._session.stream(sql)
+        )
+
+    def pages(self) -> Iterator[PageRow]:
+        """Yield all stored pages of sets, by world, kind and path."""
+        sql = "SELECT world, kind, path, fork, body FROM pages ORDER BY world, kind, path"
+        return map(PageRow._make, self._session.stream(sql))
+
+    def proposals(self) -> Iterator[ProposalScan]:
+        """Yield all proposals, by edge."""
+        sql = f"SELECT {', '.join(ProposalScan._fields)} FROM proposals ORDER BY edge"
+        return map(ProposalScan._make, self._session.stream(sql))
+
+    def conflicts(self) -> Iterator[ConflictScan]:
+        """Yield all conflicts, by edge."""
+        sql = f"SELECT {', '.join(ConflictScan._fields)} FROM conflicts ORDER BY edge"
+        return map(ConflictScan._make, self._session.stream(sql))
+
+    def registrations(self) -> Iterator[RegistrationScan]:
+        """Yield all custom edge types, by world and type."""
+        sql = (
+            f"SELECT {', '.join(RegistrationScan._fields)} FROM registrations ORDER BY world, type"
+        )
+        return map(RegistrationScan._make, self._session.stream(sql))
+
+    def premises(self) -> Iterator[PremiseRow]:
+        """Yield all premises of inferred edges, by premise and edge."""
+        sql = f"SELECT {', '.join(PremiseRow._fields)} FROM premises ORDER BY premise, edge"
+        return map(PremiseRow._make, self._session.stream(sql))
+
+    def lookups(self) -> Iterator[tuple[int, int]]:
+        """Yield the (key, node) pairs of the name index."""
+        return ((key, node) for key, node in self._session.stream("SELECT key, node FROM lookups"))
+
+    def lookup_worlds(self) -> list[tuple[int, int]]:
+        """Return the number of names that were counted in each world."""
+        found = self._session.execute("SELECT world, names FROM lookups_worlds")
+        return [(world, names) for world, names in found]
+
+    def recalls(self) -> list[tuple[int, int, int]]:
+        """Return how often and when last nodes were recalled, by node."""
+        if not self._session.need_table("recalls"):
+            return []
+        found = self._session.execute("SELECT node, count, last FROM recalls ORDER BY node")
+        return [(node, count, last) for node, count, last in found]

@@ -39,7 +39,7 @@ from worlddb.faces.cli.terminal import (
     print_json,
     print_table,
 )
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     import random

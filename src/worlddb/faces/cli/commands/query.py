@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import call_arguments, call_options, nothing_found, open_for
 from worlddb.faces.cli.command_files import open_to_read
-from worlddb.faces.cli.command_options import action_of, command, flag, option, wants_json
-from worlddb.faces.cli.result_printer import print_result
-from worlddb.faces.cli.terminal import one_line, preview, print_json, print_table
+from worlddb.faces.cli.command_options import (
+    action_of,
+    call_arguments,
+    call_options,
+    command,
+    flag,
+    nothing_found,
+    open_for,
+    option,
+    wants_json,
+)
+from worlddb.faces.cli.terminal import one_line, preview, print_json, print_result, print_table
 from worlddb.faces.graph_calls import TRAITS
 
 if TYPE_CHECKING:

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import (
+from worlddb.faces.cli.command_files import open_to_read
+from worlddb.faces.cli.command_options import (
+    AS_OF,
+    as_of,
     call_arguments,
     call_options,
+    command,
+    flag,
     nothing_found,
     open_for,
+    option,
     run_call,
     scope_ids,
+    wants_json,
 )
-from worlddb.faces.cli.command_files import open_to_read
-from worlddb.faces.cli.command_options import AS_OF, as_of, command, flag, option, wants_json
-from worlddb.faces.cli.result_printer import scopes_text
 from worlddb.faces.cli.terminal import (
     iso,
     one_line,
@@ -28,8 +32,10 @@ from worlddb.faces.cli.terminal import (
     print_hint,
     print_json,
     print_table,
+    scopes_text,
+    second,
 )
-from worlddb.model.visible_text import visible
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall
@@ -187,8 +193,8 @@ def run_children(args: argparse.Namespace) -> int:
         (
             node.id.short,
             node.type,
-            iso(node.valid_from),
-            iso(node.valid_to),
+            second(node.valid_from),
+            second(node.valid_to),
             preview(node.name or node.content),
         )
         for node in nodes
@@ -290,9 +296,9 @@ def _whose(memory: Memory, found: Recall) -> dict[Id, str]:
 
 def _print_hit(number: int, found: Recall, hit: Hit, explain: bool, whose: str) -> None:
     node = hit.node
-    until = f" to {iso(node.valid_to)}" if node.valid_to else ""
+    until = f" to {second(node.valid_to)}" if node.valid_to else ""
     name = f" {one_line(node.name)}" if node.name and node.content else ""
-    head = f"{number}. {node.id.short}  {node.type}{name}  {iso(node.valid_from)}{until}"
+    head = f"{number}. {node.id.short}  {node.type}{name}  {second(node.valid_from)}{until}"
     head += f"  confidence {hit.confidence:.2f}"
     print(paint(f"{head}  {one_line(whose)}".rstrip(), "bold"))
     print(f"   {one_line(found.snippet(hit, width=SNIPPET_CHARS).text)}")

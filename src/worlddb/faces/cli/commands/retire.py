@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import call_arguments, call_options, scope_ids
 from worlddb.faces.cli.command_files import open_memories, refuse_target, save_json
 from worlddb.faces.cli.command_options import (
     FOUND,
     YES,
+    call_arguments,
+    call_options,
     command,
     confirmed,
     flag,
     option,
     report,
+    scope_ids,
     wants_json,
 )
-from worlddb.faces.cli.result_printer import print_retired
-from worlddb.faces.cli.terminal import one_line, print_hint, print_json
+from worlddb.faces.cli.terminal import one_line, print_hint, print_json, print_retired
 from worlddb.faces.user_paths import checked_path
 
 if TYPE_CHECKING:
@@ -167,9 +168,9 @@ def _old_key_file(args: argparse.Namespace) -> Path:
     Raises:
         InvalidInputError: the store is not encrypted, its key is in no file, or is the new one.
     """
-    from worlddb.audit.store_rekey import is_encrypted
+    from worlddb.audit.store_files import is_encrypted
     from worlddb.faces.face_settings import settings_from
-    from worlddb.faces.store_keys import store_key
+    from worlddb.faces.user_paths import store_key
 
     settings = settings_from(args)
     old = store_key(settings)
@@ -184,7 +185,7 @@ def _old_key_file(args: argparse.Namespace) -> Path:
 
 
 def _change_key(args: argparse.Namespace, old: Path) -> None:
-    from worlddb.audit.store_rekey import destroy_key_file, make_key_file, rekey
+    from worlddb.audit.store_files import destroy_key_file, make_key_file, rekey
     from worlddb.faces.face_settings import settings_from
 
     new = Path(checked_path(args.new_key_file))

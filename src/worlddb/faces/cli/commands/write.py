@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.call_options import (
+from worlddb.faces.cli.command_files import opened
+from worlddb.faces.cli.command_options import (
     call_arguments,
     call_options,
+    command,
+    flag,
     open_for,
+    option,
+    report,
     run_call,
     scope_ids,
 )
-from worlddb.faces.cli.command_files import opened
-from worlddb.faces.cli.command_options import command, flag, option, report
 from worlddb.faces.cli.terminal import Progress, one_line
 
 if TYPE_CHECKING:
@@ -61,7 +64,9 @@ def run(args: argparse.Namespace) -> int:
             for one in json.loads(page.read_text(encoding="utf-8"))
         ]
     data = {"user_id": user, "memories": len(done), "created": sum(one.created for one in done)}
-    text = f"{data['created']} of {len(done)} memories written for {user}; see them: worlddb open"
+    new = f"{data['created']} of {len(done)} memories" if data["created"] else "nothing new"
+    ask = f'worlddb recall "Where do I live?" --user-id {user}'
+    text = f"{new} written for the user {user!r}; see: worlddb open; ask: {ask}"
     return report(args, data, text)
 
 
@@ -156,10 +161,9 @@ def _compared(memory: Memory, document: DocumentText, there: Remembered | None) 
     """Say what a write of a document would do, by what its passages say."""
     from dataclasses import replace
 
-    from worlddb.ingest.document_text import document_of
-    from worlddb.ingest.passages import passages_of
+    from worlddb.ingest.document_text import document_of, passages_of
     from worlddb.model.records import WHOLES
-    from worlddb.model.secret_patterns import without_secrets
+    from worlddb.model.text_safety import without_secrets
 
     document = document_of(document)
     if there is None:

@@ -1,0 +1,199 @@
+"""Store files: put a backup in the place of a store, and change the key that a store is under.
+
+Store rekey: encrypt a store, change its key, or decrypt it; with the files beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import closing, suppress
+
+from worlddb.audit.history import log
+from worlddb.audit.read_audit import finish_reseal, reseal_reads
+from worlddb.audit.store_check import check
+from worlddb.errors import CorruptionError, InvalidInputError, StorageError
+from worlddb.model.records import Commit
+from worlddb.store.backends import FILE_ENDS, IN_MEMORY, format_of, is_server, key_of, open_store
+from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
+from worlddb.store.sqlite.file_copy import (
+    copy_into,
+    copy_out,
+    kept_copies,
+    rekey_file,
+    remove_vectors,
+)
+from worlddb.store.sqlite.file_encryption import (
+    Given,
+    StoreKey,
+    destroy_key_file,
+    encrypting_build,
+    is_encrypted,
+    make_key_file,
+)
+
+BUSY_TIMEOUT_S = 5.0
+"""Nobody else opens the working copy, so a longer wait for its lock would not help."""
+
+
+def restore(
+    backup: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    *,
+    replace: bool = False,
+    key: Given | None = None,
+) -> Commit:
+    """Replace a store by the contents of a backup; return the last commit of the backup.
+
+    The backup is copied, brought to the current format and checked completely. Only then is the
+    store overwritten, in one transaction. The backup itself is not changed. The `key` is that of
+    the backup, and of the store.
+
+    Raises:
+        StoreKeyError: the key is missing, or does not fit the backup or the store.
+        StorageError: there is a store at `path` and `replace` is not set, a path is not a file, or
+            the disk refused.
+        ConflictError: another program has the store at `path` open.
+        FormatError: the backup, or the file to be replaced, is not a store.
+        CorruptionError: the backup is damaged.
+    """
+    source, target = os.fspath(backup), os.fspath(path)
+    for given in (source, target):
+        if given == MEMORY:
+            raise StorageError(f"{given}: is no file; give the path of a file")
+        refuse_bad_path(given)
+    if not os.path.exists(source):
+        raise StorageError(f"{source}: does not exist; give the path of a backup")
+    is_new = not os.path.exists(target)
+    if not is_new and not replace:
+        raise StorageError(f"{target}: exists already; set `replace` to overwrite it")
+    unlocking = key_of(target, key)
+    folder, name = os.path.split(os.path.realpath(target))
+    copy = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    remove_abandoned_copies(folder, name)
+    try:
+        # Only the owner may read the copy: the backup may be private.
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        copy_out(source, copy, unlocking)
+        last = last_commit_if_sound(copy, source, unlocking)
+        copy_into(copy, target, unlocking)
+        if is_new:
+            shutil.copymode(source, target)
+    finally:
+        for suffix in FILE_ENDS:
+            with suppress(FileNotFoundError):
+                os.unlink(copy + suffix)
+    return last
+
+
+def migrate(path: str | os.PathLike[str], *, key: Given | None = None) -> tuple[int, int]:
+    """Bring a store to the present format; return the format it had, and the present one.
+
+    A copy of the store as it was is kept beside it, and a warning in the log says where.
+
+    Raises:
+        StorageError, ConflictError: the store cannot be read or written now.
+        FormatError: the file is not a store, or has a newer format.
+    """
+    unlocking = key_of(os.fspath(path), key)
+    before, present = format_of(os.fspath(path), unlocking)
+    if before < present:
+        # Nothing is committed, so no time is needed.
+        open_store(os.fspath(path), clock=lambda: 0, create=False, key=unlocking).close()
+    return before, present
+
+
+def remove_abandoned_copies(folder: str, name: str) -> None:
+    """Remove unfinished files of killed programs: nobody would ever erase texts from them."""
+    pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_ENDS)})")
+    for found in filter(None, map(pattern.fullmatch, os.listdir(folder))):
+        if not _is_running(int(found[1])):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, found[0]))
+
+
+def _is_running(process: int) -> bool:
+    if os.name == "nt":
+        return True  # os.kill would end the process there.
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True  # It belongs to another user.
+    return True
+
+
+def last_commit_if_sound(copy: str, backup: str, key: StoreKey | None) -> Commit:
+    """Return the last commit of the copy of a backup, once everything in it was checked."""
+    try:
+        # Nothing is committed, so no time is needed.
+        store = open_store(
+            copy,
+            clock=lambda: 0,
+            create=False,
+            busy_timeout_s=BUSY_TIMEOUT_S,
+            migration="plain",
+            key=key,
+        )
+        with closing(store):
+            problems = check(store)
+            if not problems:
+                with store.read() as reader:
+                    return log(reader, -1, 1, True)[0]
+    except CorruptionError as error:
+        raise CorruptionError(str(error).replace(copy, backup)) from error
+    first = f"{problems[0].place}: {problems[0].message}"
+    raise CorruptionError(f"{backup}: is damaged ({first}); restore another backup")
+
+
+__all__ = [
+    "destroy_key_file",
+    "encrypting_build",
+    "is_encrypted",
+    "kept_copies",
+    "make_key_file",
+    "rekey",
+]
+
+VECTORS_END = "-vectors"
+
+
+def rekey(
+    path: str | os.PathLike[str],
+    *,
+    key: Given | None,
+    new_key: Given | None,
+    keep: bool = True,
+) -> tuple[Commit, str | None]:
+    """Put a store under a new key; return its last commit, and the path of the copy that is kept.
+
+    Without a `key` the store is not encrypted yet; without a `new_key` it is decrypted. The new
+    file is checked completely before it takes the place of the old one. With `keep`, a copy of the
+    store as it was, under its old key, is kept beside it.
+
+    Raises:
+        InvalidInputError: there is neither a key nor a new one.
+        StoreKeyError: the key does not fit, or nothing here can be encrypted.
+        ConflictError: another program has the store open, or it has branches.
+        FormatError, CorruptionError: it is no store of the present format, or damaged.
+        StorageError: it cannot be read or written.
+    """
+    store = os.fspath(path)
+    if store == IN_MEMORY or is_server(store):
+        raise StorageError(f"{store}: only a store in a file has a key; give the path of a file")
+    if key is None and new_key is None:
+        raise InvalidInputError("the store has no key, and no new key is given; give a new key")
+    old, new = key_of(store, key), key_of(store, new_key)
+    commits: list[Commit] = []
+
+    def prepare(made: str) -> None:
+        commits.append(last_commit_if_sound(made, store, new))
+        new_seal = None if new is None else new.seal(made)
+        reseal_reads(store, None if old is None else old.seal(store), new_seal)
+        remove_vectors(store, VECTORS_END)
+
+    kept = rekey_file(store, old, new, prepare, keep=keep)
+    finish_reseal(store)
+    return commits[0], kept

@@ -1,0 +1,485 @@
+"""Limits of a server: connections, the size and time of a request, and threads for its work.
+
+Connections: how long one may be silent, how many a stranger may hold, who has to go.
+
+    made ──▶ stranger ──a request with a valid token──▶ known
+
+C1  Request line and headers arrive in time, or the connection is closed.
+C2  A stranger's connection is closed soon after its answer; a known one may stay idle for longer.
+C3  Too many strangers of one address, or too many connections: the one that was idle longest goes,
+    strangers first. A newcomer is never refused because others wait idly.
+C4  Who does not read its answer is dropped.
+C5  What one step of the event loop writes goes out by one send: head and body of an answer are two
+    writes, and with each send the interpreter goes to whichever thread is at work.
+
+Threads: blocking calls run on a bounded number of threads, and callers share them fairly.
+
+    call ──▶ lane of its kind of work ──▶ the caller's turn ──▶ a thread
+
+T1  Each kind of work has threads of its own: reads never wait behind writes, a short text never
+    waits behind a long one.
+T2  A caller holds at most its share of a lane, a quarter. Where calls wait, callers take turns.
+T3  The event loop's own threads belong to nobody here: no call can keep an error answer, or a
+    health check, from being sent.
+T4  The threads are daemons: a call that is still at work does not keep the process from ending.
+
+All bookkeeping happens on the event loop, so there are no locks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, Literal, TypeVar, cast
+
+import anyio
+import h11
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from worlddb.faces.calls import Effect
+from worlddb.faces.http.auth_middleware import KNOWN, address_of, network_of
+from worlddb.faces.http.http_problems import HttpError, problem_of
+from worlddb.faces.http.server_metrics import METHODS, ServerMetrics
+
+BODY_BYTES_MAX = 4 << 20  # A text of 1 MiB, escaped, or a long chat.
+BODY_S_MAX = 30.0  # Longer than a slow mobile connection needs for that.
+HEAD_BYTES_MAX = 32 << 10  # Four times what common proxies allow by default.
+HEADERS_MAX = 100  # As nginx and Apache allow.
+ACCESS_LOG = logging.getLogger("worlddb.access")
+NO_ROUTE = "(none)"
+CLIENT_GONE = 499
+"""The client closed the connection before the answer; the number is the one that nginx uses."""
+SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+
+
+class BodyLimit:
+    """Reads the body before any route does, up to a limit, whether or not its length was given."""
+
+    def __init__(
+        self, app: ASGIApp, *, bytes_max: int = BODY_BYTES_MAX, seconds_max: float = BODY_S_MAX
+    ) -> None:
+        self.app = app
+        self.bytes_max = bytes_max
+        self.seconds_max = seconds_max
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read one body and pass it on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        try:
+            self._check_headers(scope)
+            with anyio.fail_after(self.seconds_max):
+                body = await self._read(receive)
+        except HttpError as refused:
+            await problem_of(refused)(scope, receive, send)
+            return
+        except TimeoutError:
+            late = HttpError(408, "the body did not arrive in time", {"Connection": "close"})
+            await problem_of(late)(scope, receive, send)
+            return
+        if body is None:
+            return
+        messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self.app(scope, again, send)
+
+    def _check_headers(self, scope: Scope) -> None:
+        # uvicorn's own limit holds only for what does not arrive at once.
+        size = len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
+        size += sum(len(name) + len(value) for name, value in scope["headers"])
+        if size > HEAD_BYTES_MAX or len(scope["headers"]) > HEADERS_MAX:
+            raise HttpError(
+                431,
+                f"the URL and headers are longer than {HEAD_BYTES_MAX:,} bytes, or there are more "
+                f"than {HEADERS_MAX} headers",
+            )
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value) > self.bytes_max:
+                raise self._too_large()
+            if name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+                raise HttpError(415, "send the body uncompressed, without Content-Encoding")
+
+    async def _read(self, receive: Receive) -> bytes | None:
+        """Return the body, or None if the client closed the connection."""
+        read = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return None
+            read += message.get("body", b"")
+            if len(read) > self.bytes_max:
+                raise self._too_large()
+            if not message.get("more_body", False):
+                return bytes(read)
+
+    def _too_large(self) -> HttpError:
+        # Closing makes the client stop sending; we do not read the rest.
+        return HttpError(
+            413,
+            f"the body is larger than {self.bytes_max:,} bytes; send less at once",
+            {"Connection": "close"},
+        )
+
+
+class RequestLog:
+    """Counts and logs requests by their route. A path could hold an id or a text; a route cannot.
+
+    Neither tokens nor texts are logged.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
+        self.app = app
+        self.metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Count one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        status = CLIENT_GONE
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                held = {name for name, _ in message.get("headers", [])}
+                more = [header for header in SAFE_HEADERS if header[0] not in held]
+                message = {**message, "headers": [*message.get("headers", []), *more]}
+            await send(message)
+
+        self.metrics.began()
+        started = time.perf_counter()
+        try:
+            await self.app(scope, receive, watched)
+        except asyncio.CancelledError:
+            if status == CLIENT_GONE:
+                stopped = HttpError(503, "the server stops; try again", {"Connection": "close"})
+                await problem_of(stopped)(scope, receive, watched)
+        except Exception:
+            status = 500  # What the outermost handler makes of it.
+            raise
+        finally:
+            taken_s = time.perf_counter() - started
+            route = getattr(scope.get("route"), "path", NO_ROUTE)
+            self.metrics.ended(route, scope["method"], status, taken_s)
+            if ACCESS_LOG.isEnabledFor(logging.INFO):
+                method = scope["method"] if scope["method"] in METHODS else "other"
+                token = scope.get("worlddb.token", "") or "-"
+                address = address_of(scope) or "-"
+                line = "%s %s %d %.1f ms %s %s"
+                ACCESS_LOG.info(line, method, route, status, taken_s * 1000, address, token)
+
+
+CONNECTIONS_MAX = 1_000  # Far more than can be served at once; a limit on open sockets.
+STRANGERS_MAX = 100  # For each address. A browser opens six, a busy client some dozens.
+KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
+STRANGER_KEEP_ALIVE_S = 3  # For a second try with a token.
+HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
+STALLED_S_MAX = 20.0  # So long no byte of an answer is taken: the client does not read.
+GATHERED_BYTES_MAX = 64 << 10  # As much as a transport buffers before it asks to wait.
+SEND_BYTES_PER_S_MIN = 4 << 10  # Slower than any modem: the client reads to keep us busy.
+
+
+class GatheredTransport:
+    """A transport that gathers what is written until the event loop comes round, and then sends it.
+
+    Everything else is done by the transport itself.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting = bytearray()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the transport has by this name."""
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send soon; at once if much has been gathered."""
+        if not self._waiting:
+            self._loop.call_soon(self._send)
+        self._waiting += data
+        if len(self._waiting) > GATHERED_BYTES_MAX:
+            self._send()
+
+    def _send(self) -> None:
+        if self._waiting:
+            gathered, self._waiting = self._waiting, bytearray()
+            self._transport.write(gathered)
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes were written and not taken."""
+        return len(self._waiting) + self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Send everything, then close."""
+        self._send()
+        self._transport.close()
+
+
+class GuardedConnection(H11Protocol):
+    """One connection of HTTP/1.1.
+
+    The time for the headers runs from the connection, or from the first byte of a further request.
+    Sending a byte now and then does not extend it.
+    """
+
+    network = ""
+    used_at = 0.0
+    _deadline: asyncio.TimerHandle | None = None
+    _was_known = False
+    _unsent = 0
+    _unsent_since = 0.0
+    _taken_at = 0.0
+    _unsent_all = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a request on it was let in."""
+        scope = cast("MutableMapping[str, Any] | None", self.scope)
+        return self._was_known or bool(scope and scope.get(KNOWN))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request on it is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Make room, and start the timer."""
+        super().connection_made(cast(asyncio.Transport, GatheredTransport(transport, self.loop)))
+        self.network = network_of(self.client[0]) if self.client else ""
+        self.used_at = self.loop.time()
+        self._make_room()
+        self._wait()
+
+    def _make_room(self) -> None:
+        connections = cast("Iterable[GuardedConnection]", self.connections)
+        others = [one for one in connections if one is not self and not one.transport.is_closing()]
+        strangers = [one for one in others if not one.is_known]
+        same = [one for one in strangers if one.network == self.network]
+        trusted = self.config.forwarded_allow_ips or ()
+        if len(same) >= STRANGERS_MAX and not (self.client and self.client[0] in trusted):
+            _drop_one(same)
+        elif len(others) + 1 >= CONNECTIONS_MAX:
+            _drop_one([one for one in strangers if one.is_idle] or others)
+
+    def data_received(self, data: bytes) -> None:
+        """Read; stop the timer once the headers have arrived."""
+        self.used_at = self.loop.time()
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            self._wait()
+        else:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, which may have begun to arrive."""
+        self._was_known = self.is_known
+        self.used_at = self.loop.time()
+        self.timeout_keep_alive = KEEP_ALIVE_S if self._was_known else STRANGER_KEEP_ALIVE_S
+        super().on_response_complete()
+        if self.conn.their_state is h11.IDLE and self.conn.trailing_data[0]:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the timer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def drop_unless_read(self) -> None:
+        """Drop the connection if its client does not take what it was sent."""
+        now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
+        if not self._unsent:
+            self._unsent_since, self._unsent_all = now, unsent
+        if unsent < self._unsent or not self._unsent:
+            self._taken_at = now
+        self._unsent_all += max(0, unsent - self._unsent)
+        self._unsent = unsent
+        allowed_s = STALLED_S_MAX + self._unsent_all / SEND_BYTES_PER_S_MIN
+        if unsent and (
+            now - self._taken_at > STALLED_S_MAX or now - self._unsent_since > allowed_s
+        ):
+            self.transport.abort()
+
+    def _wait(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_S_MAX, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _drop_one(connections: list[GuardedConnection]) -> None:
+    """Drop the idle connection that was used longest ago, if there is one."""
+    idle = [one for one in connections if one.is_idle]
+    if idle:
+        min(idle, key=lambda one: one.used_at).transport.abort()
+
+
+# Few: each step of SQLite releases the interpreter and waits to get it back, so every further
+# thread at work makes all of them slower.
+READERS_MAX = 2
+SEARCHERS_MAX = 2  # As READERS_MAX: a search reads, too.
+WRITERS_MAX = 4
+"""The store takes one writer at a time, but those that wait for it share one fsync."""
+ASKING_MAX = 8
+"""Writes of one caller at once where a write waits for a language model."""
+SHARES = 4
+"""A lane has so many shares: one caller leaves three quarters of it to the others."""
+LONG_TEXT_BYTES = 16 << 10
+"""Writes longer than this have a lane of their own: they take longer than a tenth of a second."""
+PATIENCE_S = 30.0  # As long as most HTTP clients wait.
+
+T = TypeVar("T")
+Work = Literal["read", "search", "write", "long write"]
+
+
+def work_of(effect: Effect, size: int) -> Work:
+    """Return the kind of work of a call with `size` bytes or characters of arguments."""
+    if effect in ("read", "search"):
+        return cast(Work, effect)
+    return "write" if size <= LONG_TEXT_BYTES else "long write"
+
+
+class Threads:
+    """A lane for each kind of work; a call waits a limited time for its turn."""
+
+    def __init__(self, patience_s: float = PATIENCE_S, *, asks_a_model: bool = False) -> None:
+        self._patience_s = patience_s
+        writers = ASKING_MAX if asks_a_model else WRITERS_MAX
+        self._lanes: dict[Work, _Lane] = {
+            "read": _Lane(READERS_MAX),
+            "search": _Lane(SEARCHERS_MAX),
+            "write": _Lane(writers),
+            "long write": _Lane(writers),
+        }
+
+    async def run(self, call: Callable[[], T], work: Work = "read", caller: str = "") -> T:
+        """Run a blocking call for a caller and return its result.
+
+        If the client closes the connection, the call still runs to its end.
+
+        Raises:
+            HttpError: no thread became free in time.
+        """
+        lane = self._lanes[work]
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await lane.enter(caller)
+        except TimeoutError:
+            raise HttpError(503, "the server is busy; try again", {"Retry-After": "1"}) from None
+        return cast(T, await asyncio.shield(lane.start(call, caller)))
+
+
+class _Lane:
+    """The threads for one kind of work, and the calls that wait for one, by caller."""
+
+    def __init__(self, share: int) -> None:
+        self.share = share
+        self._busy: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._idle: list[_Worker] = []
+
+    async def enter(self, caller: str) -> None:
+        """Wait for the caller's turn."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(caller, deque()).append(turn)
+        self._call_up()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave(caller)  # It was called up in the very moment it gave up.
+            raise
+
+    def leave(self, caller: str) -> None:
+        """Give a place back."""
+        self._busy[caller] -= 1
+        if not self._busy[caller]:
+            del self._busy[caller]
+        self._call_up()
+
+    def _call_up(self) -> None:
+        """Give free places to those who wait: each caller in turn, none more than its share."""
+        for caller in list(self._waiting):
+            turns = self._waiting[caller]
+            while turns and turns[0].done():
+                turns.popleft()
+            if turns and self._busy[caller] < self.share and self._has_place():
+                self._busy[caller] += 1
+                turns.popleft().set_result(None)
+                del self._waiting[caller]
+                self._waiting[caller] = turns  # At the end: the others come first.
+            if not turns:
+                del self._waiting[caller]
+
+    def _has_place(self) -> bool:
+        return self._busy.total() < SHARES * self.share
+
+    def start(self, call: Callable[[], Any], caller: str) -> asyncio.Future[Any]:
+        """Run a call of a caller that has entered, on an idle thread or a new one."""
+        worker = self._idle.pop() if self._idle else _Worker()
+
+        def ended(done: asyncio.Future[Any]) -> None:
+            # Not before: the request may have ended while its thread is still at work.
+            self._idle.append(worker)
+            self.leave(caller)
+            done.exception()  # Somebody has looked at it, even if the client is gone.
+
+        done = worker.start(call)
+        done.add_done_callback(ended)
+        return done
+
+
+class _Worker:
+    """A daemon thread that runs one call after the other."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._run, name="worlddb-call", daemon=True).start()
+
+    def start(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Run a call in the context of the present task; return the future of its result."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def tell(tell_result: Callable[[Any], None], value: Any) -> None:
+            # The loop has ended: nobody waits for the result.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(tell_result, value)
+
+        def work() -> None:
+            try:
+                result = context.run(call)
+            except BaseException as error:  # The caller gets it, whatever it is.
+                tell(done.set_exception, error)
+            else:
+                tell(done.set_result, result)
+
+        self._calls.put(work)
+        return done
+
+    def _run(self) -> None:
+        while True:
+            self._calls.get()()

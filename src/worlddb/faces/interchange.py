@@ -1,0 +1,518 @@
+"""Interchange: chats and memories of other programs come in, and a scope goes out for them.
+
+An import: every item of a source is written once, however often the import is repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, NamedTuple
+from uuid import NAMESPACE_OID, uuid5
+
+from worlddb import __version__
+from worlddb.errors import ConflictError, FormatError, InvalidInputError
+from worlddb.faces.hooks.client_dialects import text_of, turns_in
+from worlddb.ingest.draft_parts import QUARANTINE
+from worlddb.memory.memory import Memory
+from worlddb.memory.results import Remembered
+from worlddb.model.origin import ORIGINS, USER, at_most
+from worlddb.model.text_safety import without_secret_values, without_secrets
+
+# One item of an import, and what readers of all formats need.
+
+
+class ImportedItem(NamedTuple):
+    """Something to remember: a key that names it within its source, its text, and what is known.
+
+    `role` is who said it, in a chat; `scope` names user, agent, app and run as the source has them;
+    `until` is when it stopped being true; `origin` is who brought it into the source, if that is
+    known.
+    """
+
+    key: str
+    text: str
+    role: str | None = None
+    at: str | None = None
+    until: str | None = None
+    names: tuple[str, ...] = ()
+    scope: Mapping[str, str] = {}
+    metadata: Mapping[str, Any] = {}
+    origin: str | None = None
+
+
+Reader = Callable[[str], Iterator[ImportedItem]]
+
+
+def json_file(path: str, *inside: str) -> Any:
+    """Return the data of a JSON file; of a folder or a ZIP file, that of the named file in it.
+
+    Raises:
+        FormatError: it is not JSON, or there is no such file.
+    """
+    try:
+        if os.path.isdir(path):
+            found = [os.path.join(path, name) for name in inside]
+            path = next((one for one in found if os.path.exists(one)), path)
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as packed:
+                named = [one for one in packed.namelist() if os.path.basename(one) in inside]
+                if not inside:
+                    raise FormatError(f"{path}: is a ZIP file; give the JSON file in it")
+                if not named:
+                    raise FormatError(f"{path}: has no {' or '.join(inside)} in it")
+                return json.loads(packed.read(named[0]))
+        with open(path, encoding="utf-8-sig") as file:
+            return json.load(file)
+    except IsADirectoryError:
+        wanted = f" without {' or '.join(inside)}" if inside else "; give the file in it"
+        raise FormatError(f"{path}: is a folder{wanted}") from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: is not JSON: {error}") from None
+
+
+def files_in(path: str, end: str) -> list[str]:
+    """Return a file, or the files of a folder and its folders whose names have an end, in order."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(end)
+    ]
+    return sorted(found)
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """Return the JSON objects of a list; nothing of anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def text_in(value: Mapping[str, Any], *keys: str) -> str:
+    """Return the first text that an object has under some keys; empty if there is none."""
+    for key in keys:
+        if isinstance(value.get(key), str) and value[key].strip():
+            return str(value[key]).strip()
+    return ""
+
+
+def time_in(value: Mapping[str, Any], *keys: str) -> str | None:
+    """Return the first time under some keys, with a time zone: ISO-8601, or seconds since 1970."""
+    for key in keys:
+        given = value.get(key)
+        try:
+            if isinstance(given, int | float) and not isinstance(given, bool):
+                return datetime.fromtimestamp(given, UTC).isoformat()
+            if isinstance(given, str) and given:
+                made = datetime.fromisoformat(given)
+                return (made if made.tzinfo else made.replace(tzinfo=UTC)).isoformat()
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
+
+
+def scope_in(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ids of user, agent, app and run that an object has."""
+    kinds = ("user_id", "agent_id", "app_id", "run_id")
+    return {kind: text_in(value, kind) for kind in kinds if text_in(value, kind)}
+
+
+# Chats: transcripts of Claude Code and Codex, and the exports of ChatGPT and Claude.
+
+EXPORT = "conversations.json"
+ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
+
+
+def claude_code(path: str) -> Iterator[ImportedItem]:
+    """Yield the turns of Claude Code's transcripts: one file, or a folder of them."""
+    yield from _transcripts(path, "claude-code")
+
+
+def codex(path: str) -> Iterator[ImportedItem]:
+    """Yield the turns of Codex's transcripts: one file, or a folder of them."""
+    yield from _transcripts(path, "codex")
+
+
+def _transcripts(path: str, form: str) -> Iterator[ImportedItem]:
+    for file in files_in(path, ".jsonl"):
+        session = os.path.basename(file).removesuffix(".jsonl")
+        start, place = -1, 0
+        while place > start:
+            start = place
+            for after, turn in turns_in(file, form, start):
+                place = after
+                if turn is not None:
+                    text = without_secrets(turn.text)
+                    key, run = f"{session}:{turn.key}", {"run_id": session}
+                    yield ImportedItem(key, text, turn.role, turn.at, scope=run)
+
+
+def chatgpt(path: str) -> Iterator[ImportedItem]:
+    """Yield the messages of a ChatGPT export: conversations.json, its folder, or its ZIP file."""
+    for chat in objects(json_file(path, EXPORT)):
+        ident = text_in(chat, "conversation_id", "id") or str(chat.get("create_time"))
+        for node in _branch(chat):
+            message = node["message"]
+            author = message.get("author")
+            content = message.get("content")
+            parts = content.get("parts") if isinstance(content, dict) else None
+            text = "\n".join(one for one in parts or () if isinstance(one, str))
+            role = text_in(author, "role") if isinstance(author, dict) else ""
+            yield from _message(
+                chat, ident, text_in(message, "id"), role, text, time_in(message, "create_time")
+            )
+
+
+def _branch(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the nodes with messages on the branch that the chat ended on, in order."""
+    nodes = chat.get("mapping")
+    if not isinstance(nodes, dict):
+        return []
+    at, way = chat.get("current_node"), list[dict[str, Any]]()
+    while isinstance(at, str) and isinstance(nodes.get(at), dict) and len(way) <= len(nodes):
+        way.append(nodes[at])
+        at = nodes[at].get("parent")
+    found = way[::-1] or [one for one in nodes.values() if isinstance(one, dict)]
+    return [one for one in found if isinstance(one.get("message"), dict)]
+
+
+def claude(path: str) -> Iterator[ImportedItem]:
+    """Yield the messages of a Claude export: conversations.json, its folder, or its ZIP file."""
+    for chat in objects(json_file(path, EXPORT)):
+        for message in objects(chat.get("chat_messages")):
+            text = text_of(message.get("content")) or text_in(message, "text")
+            yield from _message(
+                chat,
+                text_in(chat, "uuid"),
+                text_in(message, "uuid"),
+                text_in(message, "sender"),
+                text,
+                time_in(message, "created_at"),
+            )
+
+
+def _message(
+    chat: Mapping[str, Any], ident: str, key: str, role: str, text: str, at: str | None
+) -> Iterator[ImportedItem]:
+    if role in ROLES and text.strip():
+        title = text_in(chat, "title", "name")
+        yield ImportedItem(
+            f"{ident}:{key}",
+            text.strip(),
+            ROLES[role],
+            at,
+            scope={"run_id": ident} if ident else {},
+            metadata={"title": title} if title else {},
+        )
+
+
+# Memories of other programs: mem0, the MCP reference server, basic-memory, Graphiti and MIF.
+
+
+def mem0(path: str) -> Iterator[ImportedItem]:
+    """Yield the memories of mem0: what `get_all` gives, as a list or under "results"."""
+    data = json_file(path)
+    for one in objects(data.get("results") if isinstance(data, dict) else data):
+        if text := text_in(one, "memory", "text"):
+            more = one.get("metadata")
+            metadata = dict(more) if isinstance(more, dict) else {}
+            if one.get("categories"):
+                metadata["tags"] = one["categories"]
+            at = time_in(one, "created_at")
+            key = text_in(one, "id") or text
+            yield ImportedItem(key, text, at=at, scope=scope_in(one), metadata=metadata)
+
+
+def mcp_memory(path: str) -> Iterator[ImportedItem]:
+    """Yield the observations and relations of the MCP reference memory server: its JSON lines."""
+    with open(path, encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError as error:
+                raise FormatError(f"{path}: line {number} is not JSON: {error}") from None
+            yield from _graph_entry(entry if isinstance(entry, dict) else {})
+
+
+def _graph_entry(entry: Mapping[str, Any]) -> Iterator[ImportedItem]:
+    name = text_in(entry, "name")
+    if entry.get("type") == "entity" and name:
+        kind = text_in(entry, "entityType")
+        for text in entry.get("observations") or ():
+            if isinstance(text, str) and text.strip():
+                metadata = {"entity_type": kind} if kind else {}
+                yield _about(name, text.strip(), metadata)
+    elif entry.get("type") == "relation":
+        yield from _relation(
+            text_in(entry, "from"), text_in(entry, "relationType"), text_in(entry, "to")
+        )
+
+
+def _about(name: str, text: str, metadata: Mapping[str, Any]) -> ImportedItem:
+    whole = text if name.casefold() in text.casefold() else f"{name}: {text}"
+    return ImportedItem(f"{name}\n{text}", whole, names=(name,), metadata=metadata)
+
+
+def _relation(left: str, relation: str, right: str) -> Iterator[ImportedItem]:
+    if left and relation and right:
+        text = f"{left} {relation.replace('_', ' ')} {right}."
+        yield ImportedItem(f"{left}\n{relation}\n{right}", text, names=(left, right))
+
+
+_FRONT = re.compile(r"\A---\s*\n(.*?)\n---\s*\n", re.DOTALL)
+_OBSERVATION = re.compile(r"- \[([^\]\[]+)\] (.+)")
+_RELATION = re.compile(r"- (.*?)\s*\[\[([^\]]+)\]\]")
+
+
+def basic_memory(path: str) -> Iterator[ImportedItem]:
+    """Yield the observations, relations and paragraphs of basic-memory's notes: a folder."""
+    if not os.path.isdir(path) and not path.endswith(".md"):
+        raise FormatError(f"{path}: is neither a note (.md) nor a folder of notes")
+    for file in files_in(path, ".md"):
+        with open(file, encoding="utf-8-sig") as opened:
+            text = opened.read()
+        front = _FRONT.match(text)
+        told = dict(re.findall(r"^(\w+):[ \t]*(\S.*)$", front[1], re.MULTILINE)) if front else {}
+        title = told.get("title", os.path.basename(file).removesuffix(".md")).strip("\"' ")
+        place = os.path.relpath(file, path) if os.path.isdir(path) else os.path.basename(file)
+        at = time_in(told, "created", "date")
+        for item in _note(text[front.end() if front else 0 :], title):
+            key = f"{place}\n{item.key}"
+            yield item._replace(key=key, at=at, metadata={"note": place, **item.metadata})
+
+
+def _note(body: str, title: str) -> Iterator[ImportedItem]:
+    prose: list[str] = []
+    for line in [*body.splitlines(), ""]:
+        observed, related = _OBSERVATION.match(line.strip()), _RELATION.match(line.strip())
+        if re.match(r"\s*- \[[ xX]\] ", line):  # A box to tick is no memory.
+            continue
+        if observed:
+            tags = re.findall(r"#(\w[\w-]*)", observed[2])
+            said = re.sub(r"\s*#\w[\w-]*", "", observed[2]).strip()
+            metadata = {"category": observed[1], **({"tags": tags} if tags else {})}
+            yield _about(title, said, metadata)
+        elif related:
+            yield from _relation(title, related[1] or "relates to", related[2])
+        elif line.strip() and not line.startswith("#"):
+            prose.append(line.strip())
+        elif prose:
+            yield _about(title, " ".join(prose), {})
+            prose = []
+
+
+def graphiti(path: str) -> Iterator[ImportedItem]:
+    """Yield the facts, episodes and summaries of a Graphiti graph: its nodes and edges as JSON."""
+    data = json_file(path)
+    if not isinstance(data, dict):
+        raise FormatError(f"{path}: is not an object with edges, nodes or episodes")
+    nodes = objects(data.get("nodes") or data.get("entities"))
+    names = {text_in(one, "uuid"): text_in(one, "name") for one in nodes}
+    for one in objects(data.get("edges")):
+        ends = (text_in(one, "source_node_uuid"), text_in(one, "target_node_uuid"))
+        if text := text_in(one, "fact"):
+            yield ImportedItem(
+                text_in(one, "uuid") or text,
+                text,
+                at=time_in(one, "valid_at", "created_at"),
+                until=time_in(one, "invalid_at", "expired_at"),
+                names=tuple(names[end] for end in ends if names.get(end)),
+                metadata={"relation": text_in(one, "name")} if text_in(one, "name") else {},
+            )
+    for one in objects(data.get("episodes")):
+        if text := text_in(one, "content"):
+            at = time_in(one, "valid_at", "created_at")
+            yield ImportedItem(text_in(one, "uuid") or text, text, at=at)
+    for one in nodes:
+        if (text := text_in(one, "summary")) and text_in(one, "name"):
+            yield _about(text_in(one, "name"), text, {})._replace(
+                key=text_in(one, "uuid") or text, at=time_in(one, "created_at")
+            )
+
+
+def mif(path: str) -> Iterator[ImportedItem]:
+    """Yield the memories and relationships of a file in the Memory Interchange Format 2."""
+    data = json_file(path)
+    if not isinstance(data, dict) or not str(data.get("mif_version", "")).startswith("2"):
+        raise FormatError(f"{path}: is not a MIF file of version 2")
+    meta = data.get("export_meta")
+    usual = scope_in(meta) if isinstance(meta, dict) else {}
+    for one in objects(data.get("memories")):
+        if text := text_in(one, "content"):
+            yield _mif_memory(one, text, usual)
+    graph = data.get("knowledge_graph")
+    if isinstance(graph, dict):
+        known = {text_in(one, "id"): text_in(one, "name") for one in objects(graph.get("entities"))}
+        for one in objects(graph.get("relationships")):
+            ends = [known.get(text_in(one, f"{end}_entity_id"), "") for end in ("source", "target")]
+            for item in _relation(ends[0], text_in(one, "relation_type"), ends[1]):
+                at, until = time_in(one, "created_at"), time_in(one, "invalidated_at")
+                yield item._replace(at=at, until=until)
+
+
+def _mif_memory(one: Mapping[str, Any], text: str, usual: Mapping[str, str]) -> ImportedItem:
+    extensions = one.get("vendor_extensions")
+    ours = extensions.get("worlddb") if isinstance(extensions, dict) else None
+    ours = ours if isinstance(ours, dict) else {}
+    more = one.get("metadata")
+    metadata = dict(more) if isinstance(more, dict) else {}
+    if one.get("tags"):
+        metadata["tags"] = one["tags"]
+    scopes = ours.get("scopes")
+    return ImportedItem(
+        text_in(one, "id") or text,
+        text,
+        role=text_in(ours, "speaker") or None,
+        at=time_in(ours, "valid_from") or time_in(one, "created_at"),
+        until=time_in(ours, "valid_to"),
+        names=tuple(text_in(name, "name") for name in objects(one.get("entities"))),
+        scope=scope_in(scopes) if isinstance(scopes, dict) else {**usual, **scope_in(one)},
+        metadata=metadata,
+        origin=origin if (origin := text_in(ours, "origin")) in ORIGINS else None,
+    )
+
+
+READERS: dict[str, Reader] = {
+    "claude-code": claude_code,
+    "codex": codex,
+    "chatgpt": chatgpt,
+    "claude": claude,
+    "mem0": mem0,
+    "mcp-memory": mcp_memory,
+    "basic-memory": basic_memory,
+    "graphiti": graphiti,
+    "mif": mif,
+}
+PAGE = 500  # Memories read at a time for an export.
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportCounts:
+    """What an import did: items read, newly remembered, known already, ended, and refused."""
+
+    items: int = 0
+    created: int = 0
+    known: int = 0
+    ended: int = 0
+    refused: int = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the counts by their names."""
+        return asdict(self)
+
+
+def import_items(
+    memory: Memory,
+    kind: str,
+    items: Iterable[ImportedItem],
+    scope: Mapping[str, Any],
+    *,
+    on_item: Callable[[], None] = lambda: None,
+    on_refused: Callable[[str], None] = lambda _: None,
+) -> ImportCounts:
+    """Write the items of a source. `scope` takes the place of what the source says.
+
+    An item that is refused is told to `on_refused`, and holds up no other.
+
+    Raises:
+        StorageError: the store cannot be written; what was written before stays.
+    """
+    counts = ImportCounts()
+    for item in items:
+        counts.items += 1
+        try:
+            _write(memory, kind, item, scope, counts)
+        except (InvalidInputError, ConflictError) as error:
+            counts.refused += 1
+            on_refused(f"{without_secrets(item.text)[:60]!r}: {error}")
+        on_item()
+    return counts
+
+
+def _write(
+    memory: Memory, kind: str, item: ImportedItem, scope: Mapping[str, Any], counts: ImportCounts
+) -> None:
+    # Nobody looks at each text of an import, so secrets are masked whatever the scope says.
+    text, names = without_secrets(item.text), [without_secrets(one) for one in item.names]
+    given: dict[str, Any] = {"text": text, "at": item.at, "names": names or None}
+    if item.role is not None:
+        message = {"role": item.role, "content": text}
+        given = {"messages": [message | ({"at": item.at} if item.at else {})]}
+    # What another store decided about a text is no decision here.
+    told = {name: value for name, value in item.metadata.items() if name != QUARANTINE}
+    key = sha256(f"{kind}\n{item.key}".encode(errors="replace")).hexdigest()
+    done = memory.write(
+        **given,
+        source=f"import {kind}",
+        metadata=without_secret_values(told) or None,
+        idempotency_key=f"import:{key}",
+        origin=at_most(item.origin, "import"),
+        **{**item.scope, **scope},
+    )
+    counts.created += done.created
+    counts.known += not done.created
+    if item.until is not None and done.created:
+        memory.retire(done.id, at=item.until)
+        counts.ended += 1
+
+
+def mif_document(memory: Memory, scope: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the memories of a scope, ended ones included, in the Memory Interchange Format 2.
+
+    What the format has no field for stands under "vendor_extensions", so nothing is lost when the
+    file is imported again.
+    """
+    return {
+        "mif_version": "2.0",
+        "generator": {"name": "worlddb", "version": __version__},
+        "memories": [_mif_entry(one) for one in _memories(memory, scope)],
+    }
+
+
+def _memories(memory: Memory, scope: Mapping[str, Any]) -> Iterator[Remembered]:
+    cursor: str | None = None
+    while True:
+        page = memory.list(limit=PAGE, cursor=cursor, include_retired=True, **scope)
+        yield from page.memories
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _mif_entry(one: Remembered) -> dict[str, Any]:
+    ours: dict[str, Any] = {
+        "id": str(one.id),
+        "type": one.type,
+        "valid_from": one.valid_from.isoformat(),
+        "scopes": {f"{scope.kind}_id": scope.value for scope in one.scopes},
+    }
+    if one.origin != USER:
+        ours["origin"] = one.origin
+    if one.valid_to is not None:
+        ours["valid_to"] = one.valid_to.isoformat()
+    if one.speaker:
+        ours["speaker"] = one.speaker
+    metadata = {key: value for key, value in one.metadata.items() if key != "tags"}
+    made: dict[str, Any] = {
+        "id": str(uuid5(NAMESPACE_OID, str(one.id))),
+        "content": one.text,
+        "memory_type": "conversation" if one.type in ("Turn", "Session") else "observation",
+        "created_at": one.valid_from.isoformat(),
+        "external_id": str(one.id),
+        "vendor_extensions": {"worlddb": ours},
+    }
+    if metadata:
+        made["metadata"] = metadata
+    tags = one.metadata.get("tags")
+    if isinstance(tags, list | tuple) and tags:
+        made["tags"] = [str(tag) for tag in tags]
+    return made

@@ -1,0 +1,463 @@
+"""Draft parts: which drafted nodes count, who brought them in, and what only repeats.
+
+Imported by every write and called by those that somebody else than the user has a part in.
+
+Memory parts: which drafted nodes count, and what the marks of a memory mean for its parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from worlddb.claims.claim import Claim, value_key
+from worlddb.claims.claim_lookup import Stood
+from worlddb.identity.store_resolver import StoreResolver
+from worlddb.language.text_tokens import node_words
+from worlddb.model.address import Id
+from worlddb.model.drafts import Draft, DraftEdge, Message
+from worlddb.model.inputs import to_micros
+from worlddb.model.origin import FULL, INDEPENDENT, NOTE, ORIGINS, USER, Origin, least, level_of
+from worlddb.model.records import Node
+from worlddb.ontology.edge_types import LESS_TRUSTED
+from worlddb.store.interface import Reader
+from worlddb.view.node_filters import TrustLevels
+from worlddb.write.transaction import Transaction
+
+WORD, SENTENCE_END = re.compile(r"\w+"), re.compile(r"(?<=[.!?])\s+|\n+")
+CLAUSE_END = re.compile(r"[:;,()\"“”„«»–—]+")  # "Noted: …", "… , says the page"
+WORD_CHARS_MIN = 4  # Shorter words ("the", "you", "was") are in every text.
+REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less than a quotation.
+QUOTED_WORDS_MIN = 3  # Two words in a row are in texts that have nothing to do with each other.
+TELLING_WORDS_MIN = 3  # Longer words of a clause; with a name or a number among them, one fewer.
+QUOTED_LONGER_MIN = 2  # Longer words of a whole sentence that is quoted, "i live in paris".
+LOOKED_FOR = 3  # Words of a clause by which it is looked up: two of them survive a rewording.
+LOOKED_AT = 16  # Texts with two of these words that are compared, the newest inside.
+SENTENCES_MAX = (
+    100  # Of a text, each by itself; what is over counts as one, so the cost is bounded.
+)
+CLAUSES_MAX = 20  # Of a sentence; a longer one is a list or has no end.
+LOOK_GROWTH = 4  # Factor by which a look that found others' texts alone goes deeper.
+QUARANTINE, PENDING = "quarantine", "pending"
+"""The metadata of a text that waits for a decision; once decided, it says how."""
+R = TypeVar("R")
+TURN_KEY = "turn:"
+"""Begins the key of a drafted turn; its number follows (`extractors.turn_key`)."""
+Origins: TypeAlias = Mapping[str, Sequence[str]]
+"""Who brought in drafted nodes, by key; a node of the user alone is left out."""
+
+
+def confirms(reader: Reader, there: Node, origins: Sequence[str]) -> bool:
+    """Return whether somebody says by themselves what a less trusted text says."""
+    levels = TrustLevels(reader)
+    own = level_of(origins, levels.settings(there.parent))
+    return own > levels.of(there) and INDEPENDENT.issuperset(origins)
+
+
+def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
+    """Return the keys of drafted nodes that are not trusted in full in their world."""
+    settings = TrustLevels(reader).settings(home)
+    return frozenset(key for key in origins if level_of(origins[key], settings) < FULL)
+
+
+def held_back(reader: Reader, request: R, home: Id) -> R:
+    """Return a write without what its scope holds in quarantine.
+
+    Such a text is kept as one that never held, and nothing is read out of it.
+    """
+    asked: Any = request
+    settings = TrustLevels(reader).settings(home)
+    held = {key for key, said in asked.origins.items() if not level_of(said, settings)}
+    if not held:
+        return request
+    drafted = asked.draft
+    gone = {node.key for node in drafted.nodes if node.resolvable and node.key in held}
+    kept = tuple(
+        replace(node, valid_to=node.valid_from) if node.key in held else node
+        for node in drafted.nodes
+        if node.key not in gone
+    )
+    edges = tuple(edge for edge in drafted.edges if held.isdisjoint((edge.source, edge.target)))
+    draft = replace(drafted, nodes=kept, edges=edges, aliases={})
+    waits = {QUARANTINE: PENDING}
+    if asked.memory in held:
+        kept_back: R = replace(asked, draft=draft, metadata={**(asked.metadata or {}), **waits})
+        return kept_back
+    parts = asked.parts or PartChanges()
+    told = {key: {**parts.metadata.get(key, {}), **waits} for key in held - gone}
+    parts = replace(parts, metadata={**parts.metadata, **told})
+    without: R = replace(asked, draft=draft, parts=parts)
+    return without
+
+
+def origins_of(
+    draft: Draft, messages: Sequence[Message], whole: Origin | None
+) -> dict[str, tuple[str, ...]]:
+    """Return who brought in what a draft says, by key; nothing of what the user says.
+
+    A text has the origin of its message, a fact those of all texts that it was read from. A name
+    has the origin of the one nearest to the user who said it: anybody may mention a name.
+    """
+    given = _heard_before(
+        messages, [least(one for one in (message.origin, whole) if one) for message in messages]
+    )
+    if all(one == USER for one in given):
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for node in draft.nodes:
+        said = {given[span.message] for span in node.spans if span.message < len(given)}
+        number = node.key.removeprefix(TURN_KEY)
+        if number != node.key and number.isdecimal() and int(number) < len(given):
+            said = {given[int(number)]}
+        elif not said:
+            # A session is a place for its turns; whatever has no span was read from the whole.
+            said = {whole or USER} if node.type == "Session" else set(given)
+        if node.resolvable:
+            said = {min(said, key=ORIGINS.index)}
+        if kept := tuple(sorted(said - {USER})):
+            found[node.key] = kept
+    return found
+
+
+def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
+    """Return the origins of messages, where an assistant that repeats a tool has the tool's."""
+    heard = _HeardChat()
+    found = []
+    for message, origin in zip(messages, origins, strict=True):
+        if origin == "assistant" and heard.sentences:
+            origin = least((origin, *heard.repeated_in(message.text)))
+        elif level_of((origin,)) < FULL:
+            heard.add(origin, message.text)
+        found.append(origin)
+    return found
+
+
+class _HeardChat:
+    """The sentences that less trusted speakers of one chat have said so far, by their words."""
+
+    def __init__(self) -> None:
+        self.sentences: list[tuple[str, _Sentence]] = []
+        self._by_word: dict[str, list[int]] = {}
+
+    def add(self, origin: str, text: str) -> None:
+        for sentence in map(_Sentence.of, _sentences(text)):
+            for word in sentence.words:
+                self._by_word.setdefault(word, []).append(len(self.sentences))
+            self.sentences.append((origin, sentence))
+
+    def repeated_in(self, text: str) -> Iterator[str]:
+        """Yield the origins of sentences that a text repeats."""
+        for sentence in _sentences(text):
+            said, clauses = _said_in(sentence)
+            known = sorted(
+                {word for one in clauses for word in one if word in self._by_word},
+                key=lambda word: (len(self._by_word[word]), word),
+            )
+            numbers = {at for word in known[:LOOKED_AT] for at in self._by_word[word][-LOOKED_AT:]}
+            for origin, other in (self.sentences[at] for at in sorted(numbers)):
+                if _repeated(said, clauses, (other,)):
+                    yield origin
+
+
+class _Sentence(NamedTuple):
+    """A sentence as it is compared: its words, and those of them that are names or numbers."""
+
+    plain: str
+    words: frozenset[str]
+    telling: frozenset[str]
+    asks: bool
+
+    @classmethod
+    def of(cls, text: str) -> _Sentence:
+        """Return a sentence of a text."""
+        plain = _plain(text)
+        telling = frozenset(
+            word.casefold()
+            for at, word in enumerate(WORD.findall(text))
+            if (at and len(word) > 1 and word[0].isupper()) or any(map(str.isdigit, word))
+        )
+        return cls(plain, frozenset(plain.split()), telling, text.rstrip().endswith("?"))
+
+
+def _said_in(sentence: str) -> tuple[_Sentence, list[frozenset[str]]]:
+    """Return a sentence, and the words of it and of each of its clauses."""
+    clauses = (sentence, *CLAUSE_END.split(sentence)[:CLAUSES_MAX])
+    return _Sentence.of(sentence), [frozenset(_plain(one).split()) for one in clauses]
+
+
+def with_origin(edge: DraftEdge, origins: Origins, memory: str) -> DraftEdge:
+    """Return an edge between names with the origin of who states it; a text has its own."""
+    turns = [f"{TURN_KEY}{span.message}" for span in edge.spans]
+    said = {one for key in turns for one in origins.get(key, ())}
+    said = said or set(origins.get(memory, ()))
+    return replace(edge, metadata={**edge.metadata, NOTE: least(said)}) if said else edge
+
+
+def with_echoes(
+    reader: Reader,
+    origins: Origins,
+    claims: Sequence[Claim],
+    stood: Stood,
+    known: Mapping[str, Id],
+) -> Origins:
+    """Return origins with those of texts that an assistant or a model repeats.
+
+    Whoever has read a memory may say it again in other words. That is no further evidence, so a
+    claim that stands already has the origins of what states it.
+    """
+    found = dict(origins)
+    for claim in claims:
+        own = found.get(claim.fact, ())
+        if INDEPENDENT.issuperset(own) or claim.subject not in known:
+            continue
+        said = value_key(claim.value)
+        same = (
+            old.carrier
+            for old in stood.claims.get(known[claim.subject], ())
+            if old.relation == claim.relation and said == value_key(old.value)
+        )
+        rows = [row for ident in same if (row := reader.node_row(ident)) is not None]
+        more = [one for node in reader.nodes(rows).values() for one in node.origins]
+        found[claim.fact] = tuple(dict.fromkeys((*own, *more)))
+    return found
+
+
+def with_repeats(
+    reader: Reader, draft: Draft, origins: Origins, inside: Callable[[Iterable[int]], set[int]]
+) -> Origins:
+    """Return origins with those of less trusted texts that somebody repeats, whoever says so now.
+
+    An assistant or a model has read the memory, or the page itself. `inside` returns the rows that
+    are in the world of the draft.
+    """
+    texts = _HeardTexts(reader, inside)
+    found = dict(origins)
+    heard: dict[int, set[str]] = {}
+    for node in draft.nodes:
+        own = found.get(node.key, ())
+        if node.resolvable or not node.content or INDEPENDENT.issuperset(own):
+            continue
+        if more := texts.repeated_in(node.content):
+            found[node.key] = tuple(sorted({*own, *more}))
+            number = node.key.removeprefix(TURN_KEY)
+            heard.setdefault(int(number) if number.isdecimal() else 0, set()).update(more)
+    for node in draft.nodes if heard else ():
+        # A fact is worded otherwise than the sentence that it was read from.
+        more = {one for span in node.spans for one in heard.get(span.message, ())}
+        if more and not node.resolvable:
+            found[node.key] = tuple(sorted({*found.get(node.key, ()), *more}))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _HeardTexts:
+    """The texts of one world, by the words of sentences."""
+
+    reader: Reader
+    inside: Callable[[Iterable[int]], set[int]]
+    said: dict[int, list[_Sentence]] = field(default_factory=dict)
+    """The sentences of texts that were compared, with their words, by row."""
+
+    def repeated_in(self, text: str) -> set[str]:
+        """Return the origins of the less trusted texts whose sentences a text repeats.
+
+        What somebody trusted in full says, too, may be repeated by everybody.
+        """
+        found: set[str] = set()
+        levels, now = TrustLevels(self.reader), self.reader.head().time
+        for sentence in _sentences(text):
+            own = heard = 0.0
+            origins: set[str] = set()
+            shares = self._shares(sentence)
+            for row, node in self.reader.nodes(sorted(shares)).items() if shares else ():
+                if levels.of(node) < FULL:
+                    heard = max(heard, shares[row])
+                    origins.update(node.origins)
+                elif node.valid_to is None or to_micros(node.valid_to, "valid_to") > now:
+                    own = max(own, shares[row])
+            if heard > own:
+                found |= origins
+        return found
+
+    def _shares(self, sentence: str) -> dict[int, float]:
+        """Return the texts that a sentence repeats, and how much of it each of them says."""
+        clauses = [sentence, *CLAUSE_END.split(sentence)[:CLAUSES_MAX]]
+        pairs: dict[tuple[str, str], None] = {}
+        for clause in dict.fromkeys(clauses):
+            words = sorted(set(node_words("", clause)), key=_says_little)[:LOOKED_FOR]
+            pairs.update(dict.fromkeys(combinations(words, 2)))
+        rows = {row for pair in pairs for row in self._newest(pair)}
+        whole, said = _said_in(sentence)
+        found = {
+            body.row: share
+            for body in (self.reader.bodies(sorted(rows)) if rows else ())
+            if (share := _repeated(whole, said, self._sentences_of(body.row, body.content)))
+        }
+        kept = self.inside(found) if found else set()
+        return {row: share for row, share in found.items() if row in kept}
+
+    def _sentences_of(self, row: int, text: str) -> list[_Sentence]:
+        if row not in self.said:
+            self.said[row] = [_Sentence.of(one) for one in _sentences(text)]
+        return self.said[row]
+
+    def _newest(self, words: Sequence[str]) -> Iterable[int]:
+        """Return the newest texts with some words: as many as are looked at, inside or not."""
+        deep = LOOKED_AT
+        while True:
+            rows = self.reader.texts.latest(words, deep)
+            if len(rows) < deep or len(self.inside(rows)) >= LOOKED_AT:
+                return rows
+            deep *= LOOK_GROWTH
+
+
+def _says_little(word: str) -> tuple[bool, int, str]:
+    """Return the place of a word among those of a sentence: numbers first, then long ones."""
+    return not any(sign.isdigit() for sign in word), -len(word), word
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the different sentences of a text; those of a long one beyond a bound as one."""
+    found = list(dict.fromkeys(filter(None, SENTENCE_END.split(text))))
+    if len(found) <= SENTENCES_MAX:
+        return found
+    return [*found[: SENTENCES_MAX - 1], " ".join(found[SENTENCES_MAX - 1 :])]
+
+
+def _repeated(
+    said: _Sentence, clauses: Sequence[frozenset[str]], others: Iterable[_Sentence]
+) -> float:
+    """Return how much of a sentence, or of a clause, one sentence of a text says: 0 if too little.
+
+    Who quotes the whole other sentence repeats it. Another number is another thing to say, a
+    question states nothing, and "we did it" says nothing that could be repeated.
+    """
+    most = 0.0
+    for other in others:
+        telling = said.telling | other.telling
+        is_quoted = f" {other.plain} " in f" {said.plain} " and not (said.asks and other.asks)
+        if is_quoted and _says_something(other.words, telling, QUOTED_LONGER_MIN):
+            return 1.0
+        for one in () if said.asks else clauses:
+            missing = one.difference(other.words)
+            share = 1 - len(missing) / max(1, len(one))
+            if share > max(most, REPEATED) and not any(map(str.isdigit, missing)):
+                most = share if _says_something(one, telling, TELLING_WORDS_MIN) else most
+    return most
+
+
+def _says_something(words: frozenset[str], telling: frozenset[str], longer_min: int) -> bool:
+    """Return whether words are more than a phrase that any two texts may have in common."""
+    longer = [word for word in words if len(word) >= WORD_CHARS_MIN or word in telling]
+    if not telling.isdisjoint(words):
+        longer_min = min(longer_min, TELLING_WORDS_MIN - 1)
+    return len(words) >= QUOTED_WORDS_MIN and len(longer) >= longer_min
+
+
+def _plain(text: str) -> str:
+    return " ".join(WORD.findall(text.casefold()))
+
+
+def not_ended(what: str, old: Id) -> str:
+    """Return the note that something more trusted was not ended."""
+    return f"{what}: {LESS_TRUSTED}, {old.short}, which stays"
+
+
+OF_WHOLE = frozenset({"pinned"})
+"""Metadata keys that say nothing about the parts of a memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartChanges:
+    """What a write changes in the parts of a memory, beside writing the drafted ones.
+
+    `metadata` is that of drafted parts, by their keys; `told` that of parts in the store. A part
+    `replaces` another, by its key; those in `ended` end without a successor, now or `at`.
+    """
+
+    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    told: Mapping[Id, Mapping[str, Any]] = field(default_factory=dict)
+    replaces: Mapping[str, Id] = field(default_factory=dict)
+    ended: tuple[Id, ...] = ()
+    at: datetime | None = None
+
+    def write(self, tx: Transaction, ids: Mapping[str, Id]) -> None:
+        """Write the changes; `ids` are those of the drafted parts, by their keys."""
+        for key, held in self.metadata.items():
+            tx.add_metadata(ids[key], held)
+        for ident, held in self.told.items():
+            tx.add_metadata(ident, held)
+        for key, old in self.replaces.items():
+            tx.write_edge("supersedes", ids[key], old)
+        for ident in self.ended:
+            tx.retire(ident, at=self.at)
+
+
+def outlasting(
+    reader: Reader, draft: Draft, known: dict[str, Id], origins: Origins
+) -> dict[str, Id]:
+    """Take the texts out of `known` that drafted ones replace; return them by key.
+
+    These are texts that end before the drafted ones, and texts that are less trusted than somebody
+    who says the same without having read it there.
+    """
+    found: dict[str, Id] = {}
+    for node in draft.nodes:
+        if not node.resolvable and node.parent is None and node.key in known:
+            row = reader.node_row(known[node.key])
+            if row is None:
+                continue
+            there, given = reader.nodes([row])[row], origins.get(node.key, ())
+            ends = there.valid_to
+            is_longer = ends is not None and (node.valid_to is None or ends < node.valid_to)
+            if is_longer or (there.origins and confirms(reader, there, given)):
+                found[node.key] = known.pop(node.key)
+                for part in draft.nodes:
+                    if part.parent == node.key:
+                        known.pop(part.key, None)
+    return found
+
+
+def same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
+    """Return which drafted children of a node that is in the store are in the store, too."""
+    drafted = [node for node in draft.nodes if node.parent == key]
+    if not drafted:
+        return {}
+    reader = resolver.reader
+    left = list(reader.bodies(reader.children_of([row])))
+    known: dict[str, Id] = {}
+    for node in drafted:
+        for body in left:
+            if (body.type, body.name, body.content) == (node.type, node.name, node.content):
+                known[node.key] = Id(body.id)
+                left.remove(body)
+                break
+    return known
+
+
+def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
+    """Return a draft without the words that may be names and are none the store knows."""
+    left_out = {node.key for node in draft.nodes if node.known_only and node.key not in known}
+    if not left_out:
+        return draft
+    return replace(
+        draft,
+        nodes=tuple(node for node in draft.nodes if node.key not in left_out),
+        edges=tuple(edge for edge in draft.edges if not {edge.source, edge.target} & left_out),
+        aliases={key: names for key, names in draft.aliases.items() if key not in left_out},
+    )
+
+
+def add_metadata(
+    tx: Transaction, draft: Draft, memory: str, metadata: Mapping[str, Any], ids: Mapping[str, Id]
+) -> None:
+    """Give a memory its metadata, and its turns and facts what filters ask for."""
+    parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
+    for node in draft.nodes:
+        held = metadata if node.key == memory else parts
+        if not node.resolvable and held:
+            tx.add_metadata(ids[node.key], held)

@@ -1,0 +1,399 @@
+"""Receipts: signed statements of what a memory answered, and of all that it holds for somebody.
+
+The payload says what was asked (as a digest), in which scope, at which times, by which code,
+settings and embedder, on which commit, and the ids of the hits with their ranks and confidence. To
+verify a receipt is to ask the same question again, as of what was known then, and to compare the
+bytes of both payloads.
+
+The question itself stands beside the signed part, with a random blind; without the blind a digest
+would let anybody guess a short question. Whoever passes the receipt on may leave `asked` out: then
+only the signature can be checked.
+
+Scope export: everything that is remembered for one person, as data that can be handed over.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from blake3 import blake3
+
+from worlddb.audit.erasure_receipt import KIND as ERASURE
+from worlddb.audit.erasure_receipt import erasure_differences
+from worlddb.audit.history import commit_row
+from worlddb.audit.read_audit import ReadEntry, reads
+from worlddb.audit.signed_envelope import (
+    KEY_BYTES,
+    canonical_json,
+    opened_payload,
+    public_bytes,
+    sign,
+    signing_key,
+)
+from worlddb.errors import FormatError, InvalidInputError, NotFoundError
+from worlddb.files.file_tree import FileText
+from worlddb.memory.endings import ALL, check_confirmed
+from worlddb.memory.reads import MemoryReader
+from worlddb.memory.results import Remembered
+from worlddb.memory.scope_sight import OwnHistory
+from worlddb.memory.scope_view import CallerScopes, generations, page
+from worlddb.model.address import BLIND_BYTES, EMPTY, Id
+from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.records import Groups, Plain, ScopeName, groups_of
+from worlddb.recall.hits import Recall
+from worlddb.store.interface import Reader
+from worlddb.world_db import WorldDB
+
+EXPORT = "application/vnd.worlddb.export-receipt.1+json"
+PARTS = ("memories", "files", "reads")  # What the digest of an export covers.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeExport(Plain):
+    """All memories in a scope, retired ones too, with their whole texts, and its present files.
+
+    `reads` is the record of who recalled what of the scope, if the store audits reads; a bound
+    caller does not get it. `digest` is the blake3 of all three as canonical JSON. `receipt`, if one
+    was asked for, is a signed envelope with scope, time, root state, numbers and digest.
+    """
+
+    scope: ScopeName
+    time: datetime
+    root_state: Id
+    memories: tuple[Remembered, ...]
+    files: tuple[FileText, ...]
+    reads: tuple[ReadEntry, ...]
+    digest: Id
+    receipt: Mapping[str, Any] | None = field(default=None, hash=False)
+
+
+def digest_of(parts: Mapping[str, Any]) -> Id:
+    """Return the digest of the parts of an export."""
+    return Id(blake3(canonical_json(dict(parts))).digest())
+
+
+def export_scope(
+    reader: MemoryReader, scope: Mapping[str, Any], receipt: bool, confirm: str | bool | None
+) -> ScopeExport:
+    """Return everything in the one scope that is named; see `Memory.export`."""
+    named = [name for group in groups_of(scope) for name in group]
+    if len(named) != 1:
+        raise InvalidInputError("export: name one scope: user_id, agent_id, app_id or run_id")
+    groups = reader.scopes.groups(scope)
+    if confirm is not None:
+        check_confirmed(confirm, named, "export")
+    # What is inside scopes of two kinds is no world, so it has no files.
+    is_whole = groups == ((named[0],),)
+    with reader.scopes.viewing(groups, ended=True) as view:
+        rows = generations(view.reader, named[0])[-1:]
+        if not rows:
+            raise NotFoundError(f"there is no scope {named[0]}; list them to see them")
+        memories = reader.remembered(view, page(view, None, ALL), None)
+        world = Id(view.reader.world(rows[0]).id)
+    files = tuple(reader.db.files(world).read_all()) if is_whole else ()
+    audited = () if reader.scopes.bounds else reads(reader.db.engine.store)
+    told_reads = tuple(one for one in audited if str(named[0]) in one.scopes)
+    reader.note("export", groups, "", (one.id for one in memories))
+    parts = {
+        "memories": [one.to_dict() for one in memories],
+        "files": [one.to_dict() for one in files],
+        "reads": [one.to_dict() for one in told_reads],
+    }
+    _, root = reader.scopes.own_commit(None)
+    time = from_micros(reader.db.engine.clock())
+    digest = digest_of(parts)
+    counts = {name: len(part) for name, part in parts.items()}
+    told = {"scope": str(named[0]), "time": time.isoformat(), "root_state": str(root), **counts}
+    signed = None
+    if receipt:
+        payload = canonical_json(told | {"digest": str(digest)})
+        signed = sign(reader.db.engine.store, EXPORT, payload)
+    return ScopeExport(
+        scope=named[0],
+        time=time,
+        root_state=root,
+        memories=memories,
+        files=files,
+        reads=told_reads,
+        digest=digest,
+        receipt=signed,
+    )
+
+
+RECALL_RECEIPT = "application/vnd.worlddb.recall-receipt.1+json"
+PRIVATE_PARTS = ("query", "names", "where")
+"""What a question says; only its digest is signed."""
+OPTIONS = ("k", "max_tokens", "min_confidence", "types", "include_retired", "summaries")
+TIMES = ("as_of", "at")
+DIGITS = 6  # Of a confidence: more than anybody reads, fewer than rounding on machines differs in.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(Plain):
+    """What came of verifying a receipt.
+
+    `signed`: the key has signed it. `same`: the question, asked again as of then, has the same
+    answer, byte for byte; what was erased is erased; what was exported is the export beside it.
+    None if that was not looked at. `differences` name what is not the same; other code or another
+    embedder may answer differently.
+    """
+
+    signed: bool
+    same: bool | None
+    differences: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.signed and self.same is True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A question as a receipt tells it: what was said, and how and when it was asked."""
+
+    said: Mapping[str, Any]
+    options: Mapping[str, Any]
+    scope: Mapping[str, list[str]]
+    is_bound: bool
+    known_at: str
+    asked_at: str
+
+
+def receipted(reader: MemoryReader) -> Callable[..., Recall]:
+    """Return the call `MemoryReader.recall` whose answer has a receipt."""
+
+    def recall(query: str, *, scope: Mapping[str, Any], **options: Any) -> Recall:
+        if options.pop("settings", None) is not None:
+            raise InvalidInputError("receipt: only recalls with the usual settings have one")
+        db, scopes = reader.db, reader.scopes
+        groups = scopes.groups(scope)
+        now = db.engine.clock()
+        last = _last_known(db, scopes)
+        known = options.pop("known_at", None)
+        # A commit to come could still have a time that lies between the last commit and now.
+        known_at = last if known is None else min(last, from_micros(to_micros(known, "known_at")))
+        given = {"query": query, **options}
+        asked = _Asked(
+            said={name: given.get(name) for name in PRIVATE_PARTS}
+            | {"blind": os.urandom(BLIND_BYTES).hex()},
+            options={name: given.get(name) for name in OPTIONS}
+            | {name: _iso(given.get(name)) for name in TIMES},
+            scope={f"{group[0].kind}_id": sorted(one.value for one in group) for group in groups},
+            is_bound=bool(scopes.bounds),
+            known_at=_iso(known_at) or "",
+            asked_at=_iso(from_micros(now)) or "",
+        )
+        found, payload = _answer(db, scopes, asked, reader.actor)
+        envelope = sign(db.engine.store, RECALL_RECEIPT, canonical_json(payload))
+        return replace(found, receipt=envelope | {"asked": dict(asked.said)})
+
+    return recall
+
+
+def asked_again(db: WorldDB, own: CallerScopes, payload: bytes, said: object) -> Verification:
+    """Ask the question of a signed payload again, for the caller with these scopes."""
+    signed = json.loads(payload)
+    if not isinstance(said, Mapping):
+        raise InvalidInputError("this receipt has no question (asked); check its signature alone")
+    if _digest(said) != signed["asked"]:
+        return Verification(signed=True, same=False, differences=("asked",))
+    asked = _Asked(
+        said=said,
+        options=signed["options"],
+        scope=signed["scope"],
+        is_bound=signed["is_bound"],
+        known_at=signed["known_at"],
+        asked_at=signed["asked_at"],
+    )
+    # A bound caller may verify only receipts of its own scope, or of one that it may read.
+    own.acting(asked.scope).groups(asked.scope)
+    scopes = CallerScopes(store=own.store, clock=own.clock)
+    _, made = _answer(_uncounted(db), scopes, asked)
+    differences = tuple(key for key in sorted(signed | made) if signed.get(key) != made.get(key))
+    same = canonical_json(made) == payload
+    return Verification(signed=True, same=same, differences=differences)
+
+
+def _answer(
+    db: WorldDB, scopes: CallerScopes, asked: _Asked, actor: str = ""
+) -> tuple[Recall, dict[str, Any]]:
+    """Answer a question as of a fixed time; return the answer and the payload of its receipt."""
+    now = to_micros(asked.asked_at, "asked_at")
+    still = replace(scopes, clock=lambda: now)
+    reader = MemoryReader(db=_at_time(db, now), scopes=still, actor=actor)
+    said: dict[str, Any] = {name: asked.said.get(name) for name in PRIVATE_PARTS}
+    found = reader.recall(
+        said.pop("query") or "",
+        **said,
+        **asked.options,
+        known_at=asked.known_at,
+        settings=None,
+        scope=asked.scope,
+    )
+    with db.engine.store.read() as session:
+        witness = _witness(session, groups_of(asked.scope), asked)
+    search = db.engine.search
+    return found, {
+        "asked": _digest(asked.said),
+        "options": dict(asked.options),
+        "scope": dict(asked.scope),
+        "is_bound": asked.is_bound,
+        "known_at": asked.known_at,
+        "asked_at": asked.asked_at,
+        **witness,
+        "code": code_digest(),
+        "settings": settings_digest(),
+        "embedder": search.vectors().model_id if search.has_vectors else None,
+        "confidence": round(found.confidence, DIGITS),
+        "hits": [
+            {"rank": rank, "id": str(hit.node.id), "confidence": round(hit.confidence, DIGITS)}
+            for rank, hit in enumerate(found, 1)
+        ],
+    }
+
+
+def _witness(reader: Reader, groups: Groups, asked: _Asked) -> dict[str, Any]:
+    """Return the commit and the root state of that time; of a bound caller, its scope's state."""
+    seq = reader.commit_at(to_micros(asked.known_at, "known_at"))
+    if seq is None:
+        return {"commit": None, "commit_hash": None, "root_state": EMPTY.hex()}
+    if not asked.is_bound:
+        row = commit_row(reader, seq)
+        return {"commit": seq, "commit_hash": row.hash.hex(), "root_state": row.root_state.hex()}
+    # Numbers and addresses of the store would tell a bound caller when others write.
+    state = EMPTY
+    if len(groups) == 1 and len(groups[0]) == 1:
+        rows = generations(reader, groups[0][0], seq)[-1:]
+        state = next((node.state for node in reader.nodes(rows, seq).values()), EMPTY)
+    return {"commit": None, "commit_hash": None, "root_state": state.hex()}
+
+
+def _last_known(db: WorldDB, scopes: CallerScopes) -> datetime:
+    """Return the time of the last commit that the caller may know of."""
+    if not scopes.bounds:
+        with db.engine.store.read() as reader:
+            return from_micros(reader.head().time)
+    with scopes.viewing(scopes.bounds, ended=True) as view:
+        for _, commit in islice(OwnHistory(scopes, view.reader, view).walk(), 1):
+            return commit.time
+    return from_micros(0)
+
+
+def _at_time(db: WorldDB, now: int) -> WorldDB:
+    """Return an open store whose clock stands still."""
+    return _with_engine(db, clock=lambda: now)
+
+
+def _uncounted(db: WorldDB) -> WorldDB:
+    """Return an open store that neither counts nor records recalls."""
+    twin = _with_engine(db, recalls=db.engine.recalls.silent())
+    twin.audits_reads = False
+    return twin
+
+
+def _with_engine(db: WorldDB, **parts: Any) -> WorldDB:
+    twin = copy.copy(db)
+    twin.engine = replace(db.engine, **parts)
+    return twin
+
+
+def _digest(said: Mapping[str, Any]) -> str:
+    return blake3(canonical_json(dict(said))).hexdigest()
+
+
+def _iso(time: Any) -> str | None:
+    return None if time is None else from_micros(to_micros(time, "time")).isoformat()
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of every file of this package: the code that answers."""
+    import worlddb
+
+    folder = Path(worlddb.__file__).parent
+    hasher = blake3()
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or "__pycache__" in path.parts:
+            continue
+        content = path.read_bytes()
+        hasher.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    return hasher.hexdigest()
+
+
+@cache
+def settings_digest() -> str:
+    """Return a digest of the settings that recalls have by themselves."""
+    from worlddb.recall.recaller import DEFAULT_SETTINGS
+
+    return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()
+
+
+# Receipt verification: has this store's key signed a receipt, and is it still so?
+#
+# A receipt of a recall is asked again, one of an erasure is compared with the store, and one of an
+# export with the export that it stands in.
+
+TENANT_ERASURE = "application/vnd.worlddb.tenant-erasure.1+json"
+KINDS = (RECALL_RECEIPT, ERASURE, EXPORT, TENANT_ERASURE)
+WRAPPED = ("receipt", "envelope")
+"""Under which name an answer has its receipt: a recall and an export; an erasure."""
+
+
+def verified(
+    db: WorldDB,
+    own: CallerScopes,
+    given: Mapping[str, Any],
+    public_key: bytes | str | None,
+    again: bool,
+) -> Verification:
+    """Verify a receipt for the caller with these scopes; see `Memory.verify_receipt`."""
+    if not isinstance(given, Mapping):
+        raise FormatError("this is no receipt: a receipt is a JSON object")
+    receipt = receipt_in(given)
+    kind = next((one for one in KINDS if one == receipt.get("payloadType")), RECALL_RECEIPT)
+    payload = opened_payload(receipt, kind, _public_key(db, public_key))
+    if payload is None:
+        return Verification(signed=False, same=None)
+    if not again or kind == TENANT_ERASURE:  # No store is left to compare that one with.
+        return Verification(signed=True, same=None)
+    if kind == RECALL_RECEIPT:
+        return asked_again(db, own, payload, receipt.get("asked"))
+    told = json.loads(payload)
+    if kind == ERASURE:
+        if told["scope"]:  # A bound caller may verify only receipts of its own scope.
+            own.acting(told["scope"]).groups(told["scope"])
+        return _compared(erasure_differences(db.engine.store, told))
+    if not all(isinstance(given.get(part), list) for part in PARTS):
+        raise InvalidInputError("this receipt has no export around it; check its signature alone")
+    is_same = told["digest"] == str(digest_of({part: given[part] for part in PARTS}))
+    return _compared(() if is_same else ("digest",))
+
+
+def receipt_in(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the receipt in the answer of a call; a receipt alone is returned as it is."""
+    found = (given[name] for name in WRAPPED if isinstance(given.get(name), Mapping))
+    return next(found, given)
+
+
+def _compared(differences: tuple[str, ...]) -> Verification:
+    return Verification(signed=True, same=not differences, differences=differences)
+
+
+def _public_key(db: WorldDB, given: bytes | str | None) -> bytes:
+    if given is None:
+        return public_bytes(signing_key(db.engine.store, create=False))
+    try:
+        key = bytes.fromhex(given.strip()) if isinstance(given, str) else bytes(given)
+    except (ValueError, TypeError):
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise InvalidInputError("public_key: give 32 bytes or 64 hexadecimal digits")
+    return key

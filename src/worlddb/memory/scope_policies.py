@@ -1,0 +1,437 @@
+"""Scope policies: how long a scope keeps memories, whom it trusts, what it does with secrets.
+
+A policy is metadata of the scope's node, so every change of it is a commit that the journal has. It
+holds for what lives in the scope; what is only a member of it lives elsewhere. After `keep_days`
+without a change a memory is due, unless it is pinned. A *hold* keeps every memory that is in the
+scope, also as a member: nothing of it is erased, by a policy or by a call.
+
+Trust settings: how far a scope trusts origins, what it does with secrets, and its quarantine.
+
+What comes from an origin with the trust `quarantine` is written as a text that never held: no
+question finds it, and nothing is read out of it. It waits until somebody who is trusted in full
+releases it, as a successor that holds from then on, or rejects it. A rejection can be taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypeAlias, get_args
+
+from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.read_audit import forget_reads
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
+from worlddb.ingest.draft_parts import PENDING, QUARANTINE
+from worlddb.memory.endings import ALL, ends_with
+from worlddb.memory.memory_marks import PINNED
+from worlddb.memory.reads import MemoryReader
+from worlddb.memory.results import MemoryPage, Page, Remembered
+from worlddb.memory.scope_grants import made_scope
+from worlddb.memory.scope_view import (
+    CallerScopes,
+    find_memory,
+    generations,
+    inside_memories,
+    page,
+    view_of,
+)
+from worlddb.memory.writes import MemoryWriter
+from worlddb.model.address import ROOT_ID, Id
+from worlddb.model.drafts import Message
+from worlddb.model.inputs import check_whole, from_micros
+from worlddb.model.origin import FULL, SECRETS, SETTINGS, USUAL_TRUST, check_trust, level_of
+from worlddb.model.records import SCOPE, Plain, ScopeName, groups_of, scope_named
+from worlddb.model.text_safety import (
+    secrets_in,
+    texts_of,
+    without_secret_values,
+    without_secrets,
+    without_sentences,
+)
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ROOT_ROW
+from worlddb.view.node_filters import TrustLevels
+from worlddb.view.visibility import Moment, View
+from worlddb.world_db import WorldDB
+from worlddb.write.node_rows import RETENTION, erased_with, held_scopes
+
+ACTOR = "retention"
+DAYS_MAX = 36_500  # A century; whoever means more means for ever.
+SCOPES_PER_READ = 1_000  # Bounds the memory of one read.
+Action = Literal["retire", "erase"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicy(Plain):
+    """How long the memories of a scope are kept (None: for ever), what then, and a legal hold."""
+
+    scope: ScopeName
+    keep_days: int | None = None
+    then: Action = "retire"
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPolicies(Page[RetentionPolicy]):
+    """The policies of all scopes that have one."""
+
+    policies: tuple[RetentionPolicy, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueMemories(Plain):
+    """What is due in one scope; `pinned` and `held` count what is old enough and stays."""
+
+    scope: ScopeName
+    then: Action
+    ids: tuple[Id, ...]
+    pinned: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionReport(Plain):
+    """What policies did, or would do with `dry_run`; `erasure` is the receipt of what was erased.
+
+    `retired` are the memories that ended, with their parts and what rested on them alone.
+    """
+
+    dry_run: bool
+    due: tuple[DueMemories, ...]
+    retired: tuple[Id, ...] = ()
+    erasure: Receipt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionKeeper:
+    """Reads, sets and applies the policies of a store."""
+
+    db: WorldDB
+    scopes: CallerScopes
+    actor: str
+
+    def policies(self) -> RetentionPolicies:
+        """Return the policies of all live scopes that have one; see `Memory.retention`."""
+        with self._now() as view:
+            return RetentionPolicies(policies=tuple(_policies(view.reader, view.moment)))
+
+    def change(
+        self,
+        keep_days: int | None,
+        then: Action | None,
+        hold: Literal["on", "off"] | None,
+        scope: Mapping[str, Any],
+    ) -> RetentionPolicy:
+        """Change the policy of one scope; see `Memory.set_retention`."""
+        named = _one_scope(scope)
+        if keep_days is None and then is None and hold is None:
+            raise InvalidInputError("set_retention: give keep_days, then or hold")
+        if keep_days is not None:
+            check_whole(keep_days, "keep_days", 0, DAYS_MAX)
+        if then not in (None, "retire", "erase"):
+            raise InvalidInputError(f"then {then!r:.40}: use 'retire' or 'erase'")
+        if hold not in (None, "on", "off"):
+            raise InvalidInputError(f"hold {hold!r:.40}: use 'on' or 'off'")
+        with self.db.transaction(self.actor) as tx:
+            with self._now() as view:
+                rows = generations(view.reader, named)[-1:]
+                if not view.keep_time(rows):
+                    raise NotFoundError(f"there is no scope {named}; list them to see them")
+                node = view.reader.nodes(rows)[rows[0]]
+            old = _policy(named, node.metadata)
+            made = RetentionPolicy(
+                scope=named,
+                keep_days=old.keep_days if keep_days is None else keep_days or None,
+                then=old.then if then is None else then,
+                hold=old.hold if hold is None else hold == "on",
+            )
+            kept = {"keep_days": made.keep_days, "then": made.then, "hold": made.hold}
+            tx.add_metadata(node.id, {RETENTION: kept})
+        return made
+
+    def apply(self, dry_run: bool, scope: Mapping[str, Any]) -> RetentionReport:
+        """Retire or erase what is due; see `Memory.apply_retention`."""
+        only = {name for group in groups_of(scope) for name in group}
+        with self._now() as view:
+            due = [
+                self._due(view, policy)
+                for policy in _policies(view.reader, view.moment)
+                if policy.keep_days is not None and (not only or policy.scope in only)
+            ]
+        if dry_run:
+            return RetentionReport(dry_run=True, due=tuple(due))
+        retired: list[Id] = []
+        ended = [ident for one in due if one.then == "retire" for ident in one.ids]
+        if ended:
+            with self.db.transaction(ACTOR) as tx:
+                # Read inside the transaction: nobody else writes meanwhile.
+                with self._now() as view:
+                    rows = [row for one in ended if (row := view.reader.node_row(one)) is not None]
+                    retired = ends_with(view, rows)
+                for ident in retired:
+                    tx.retire(ident)
+        for policy in self.policies():
+            if policy.keep_days is not None and (not only or policy.scope in only):
+                self._forget_reads(policy)
+        gone = [ident for one in due if one.then == "erase" for ident in one.ids]
+        erasure = self.db.erase(gone, actor=ACTOR) if gone else None
+        return RetentionReport(
+            dry_run=False, due=tuple(due), retired=tuple(retired), erasure=erasure
+        )
+
+    def _due(self, view: View, policy: RetentionPolicy) -> DueMemories:
+        reader, moment = view.reader, view.moment
+        erases = policy.then == "erase"
+        inside = view_of(reader, ((policy.scope,),), moment, erases)
+        living = set(reader.children_of(generations(reader, policy.scope)[-1:]))
+        rows = [row for row in page(inside, None, ALL) if row in living]
+        before = moment.now - timedelta(days=policy.keep_days or 0)
+        nodes = reader.nodes(rows)
+        old = [row for row in rows if _last_change(reader, row) < before]
+        pinned = {row for row in old if nodes[row].metadata.get(PINNED) is True}
+        kept: set[int] = set()
+        if held_scopes(reader, erased_with(reader, old), moment.now):
+            held = (held_scopes(reader, erased_with(reader, [row]), moment.now) for row in old)
+            kept = {row for row, names in zip(old, held, strict=True) if names}
+        due = [nodes[row].id for row in sorted(set(old) - pinned - kept)]
+        return DueMemories(
+            scope=policy.scope,
+            then=policy.then,
+            ids=tuple(due),
+            pinned=len(pinned),
+            held=len(kept - pinned),
+        )
+
+    def _forget_reads(self, policy: RetentionPolicy) -> None:
+        """Remove what the record of reads keeps longer than the scope keeps memories."""
+        now = from_micros(self.db.engine.clock())
+        before, name = now - timedelta(days=policy.keep_days or 0), str(policy.scope)
+        if not policy.hold:
+            forget_reads(
+                self.db.engine.store, lambda read: name in read.scopes and read.time < before
+            )
+
+    def _now(self) -> AbstractContextManager[View]:
+        return self.scopes.viewing(())
+
+
+def _last_change(reader: Reader, row: int) -> datetime:
+    """Return when a memory, or the last part of it, such as a turn of a session, was written."""
+    return max(node.known_from for node in reader.nodes(inside_memories(reader, [row])).values())
+
+
+def _policies(reader: Reader, moment: Moment) -> Iterator[RetentionPolicy]:
+    after = 0
+    while rows := reader.placed.typed(ROOT_ROW, SCOPE, "", after, SCOPES_PER_READ):
+        after = rows[-1]
+        for _, node in sorted(reader.nodes(rows).items()):
+            if RETENTION in node.metadata and moment.holds(node):
+                with suppress(InvalidInputError):  # Somebody's own scope, named as they like.
+                    yield _policy(scope_named(node.name), node.metadata)
+
+
+def _policy(scope: ScopeName, metadata: Mapping[str, Any]) -> RetentionPolicy:
+    given = metadata.get(RETENTION)
+    return RetentionPolicy(scope=scope, **(given if isinstance(given, Mapping) else {}))
+
+
+def _one_scope(scope: Mapping[str, Any]) -> ScopeName:
+    named: Sequence[ScopeName] = [name for group in groups_of(scope) for name in group]
+    if len(named) != 1:
+        raise InvalidInputError(
+            "set_retention: name one scope: user_id, agent_id, app_id or run_id"
+        )
+    return named[0]
+
+
+# Secret check: what becomes of keys, tokens, passwords and card numbers in a text to remember.
+#
+# Every write looks for a hint (`MAYBE`), which costs a few microseconds; only a text that has one
+# is searched for secrets, and only a text that has those asks for the rule of its scope.
+
+
+def checked(
+    writer: MemoryWriter, messages: Sequence[Message], scope: Mapping[str, Any]
+) -> tuple[list[Message], tuple[str, ...]]:
+    """Return messages as the scope wants them, and the kinds of the secrets that were found.
+
+    Raises:
+        RejectedError: the scope refuses texts with secrets, or nothing is left of them.
+    """
+    kinds = {one.kind: None for message in messages for one in secrets_in(message.text)}
+    if not kinds:
+        return list(messages), ()
+    told = ", ".join(kinds)
+    rule = _rule(writer, scope, told)
+    if rule == "mask":
+        messages = [replace(one, text=without_secrets(one.text)) for one in messages]
+    elif rule == "leave_out":
+        messages = [replace(one, text=without_sentences(one.text)) for one in messages]
+        messages = [one for one in messages if one.text.strip()]
+        if not messages:
+            raise RejectedError(f"the text has nothing but a secret ({told})")
+    return list(messages), () if rule == "keep" else tuple(kinds)
+
+
+def checked_values(
+    writer: MemoryWriter, values: tuple[Any, ...], scope: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Return what stands beside a text (metadata, names, tags) as the scope wants it, and kinds.
+
+    A value that has a secret is left out where a text would lose the sentence.
+
+    Raises:
+        RejectedError: the scope refuses texts with secrets.
+    """
+    kinds: dict[str, None] = {}
+    for text in texts_of(values):
+        kinds.update((one.kind, None) for one in secrets_in(text))
+    if not kinds:
+        return values, ()
+    rule = _rule(writer, scope, ", ".join(kinds))
+    if rule in ("mask", "leave_out"):
+        gone = rule == "leave_out"
+        values = tuple(without_secret_values(one, leave_out=gone) for one in values)
+    return values, () if rule == "keep" else tuple(kinds)
+
+
+def _rule(writer: MemoryWriter, scope: Mapping[str, Any], told: str) -> str:
+
+    rule = settings_in(writer, scope).secrets
+    if rule == "refuse":
+        raise RejectedError(f"the text has a secret ({told}); leave it out, then write it again")
+    return rule
+
+
+# Trust settings.
+
+SecretRule: TypeAlias = Literal["keep", "warn", "mask", "leave_out", "refuse"]
+SECRET_RULES: tuple[SecretRule, ...] = get_args(SecretRule)
+USUAL_SECRETS: SecretRule = "warn"
+"""What somebody asks to be remembered is kept as it was said, and the answer says so."""
+REJECTED = "rejected"
+DECISIONS = {"release": PENDING, "reject": PENDING, "wait": REJECTED}
+"""The decisions on a text in quarantine, with the state that each needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustSettings(Plain):
+    """How far each origin is trusted in a scope, and what is done with secrets in texts."""
+
+    trust: Mapping[str, str] = field(default_factory=dict, hash=False)
+    secrets: str = USUAL_SECRETS
+
+
+def settings_of(held: Mapping[str, Any]) -> TrustSettings:
+    """Return settings with the usual ones where nothing is said."""
+    trust = {origin: str(held.get(origin, usual)) for origin, usual in USUAL_TRUST.items()}
+    return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
+
+
+def check_secret_rule(given: str) -> str:
+    """Return what is to be done with secrets, if it is a rule.
+
+    Raises:
+        InvalidInputError: there is no such rule.
+    """
+    if given not in SECRET_RULES:
+        raise InvalidInputError(f"secrets {given!r:.40}: use one of {', '.join(SECRET_RULES)}")
+    return given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustKeeper:
+    """Reads and changes the trust settings of scopes, and decides on what is in quarantine."""
+
+    writer: MemoryWriter
+    reader: MemoryReader
+
+    def settings(self, scope: Mapping[str, Any]) -> TrustSettings:
+        """Return the settings of a scope; see `Memory.trust`."""
+        with self.writer.engine.store.read() as reader:
+            return settings_of(_held(reader, _named(self.writer, scope)))
+
+    def change(
+        self,
+        trust: Mapping[str, str] | None,
+        secrets: str | None,
+        everywhere: bool,
+        scope: Mapping[str, Any],
+    ) -> TrustSettings:
+        """Change the settings of a scope, or of all scopes; see `Memory.set_trust`."""
+        more: dict[str, str] = dict(check_trust(trust or {}))
+        if secrets is not None:
+            more[SECRETS] = check_secret_rule(secrets)
+        if not more:
+            raise InvalidInputError("set_trust: give trust, such as {'web': 'low'}, or secrets")
+        if self.writer.scopes.bounds or self.writer.origin is not None:
+            raise RejectedError("trust is a matter of administrators; a bound caller may not")
+        named = _named(self.writer, scope)
+        with self.writer.engine.ingestion.transact(self.writer.actor) as tx:
+            ident = ROOT_ID if everywhere else made_scope(tx, named)
+            row = tx.reader.node_row(ident) or ROOT_ROW
+            own = tx.reader.nodes([row])[row].metadata.get(SETTINGS)
+            held = {**(own if isinstance(own, Mapping) else {}), **more}
+            tx.add_metadata(ident, {SETTINGS: held})
+            return settings_of({**_held(tx.reader, named), **held})
+
+    def quarantined(self, limit: int, cursor: str | None, scope: Mapping[str, Any]) -> MemoryPage:
+        """Return what waits in quarantine; see `Memory.quarantine`."""
+        return self.reader.list(
+            limit=limit,
+            cursor=cursor,
+            include_retired=True,
+            as_of=None,
+            known_at=None,
+            types=None,
+            where={QUARANTINE: PENDING},
+            scope=scope,
+        )
+
+    def decide(self, id: bytes | str, decision: str, scope: Mapping[str, Any]) -> Remembered:
+        """Release or reject what waits in quarantine, or let what was rejected wait again."""
+        if decision not in DECISIONS:
+            raise InvalidInputError(f"decision {decision!r:.40}: use 'release', 'reject' or 'wait'")
+        writer, reach = self.writer, self.writer.scopes.reach(scope)
+        with writer.scopes.viewing(reach, ended=True) as view:
+            node = find_memory(view, id)[1]
+            own = () if writer.origin is None else (writer.origin,)
+            if level_of(own, TrustLevels(view.reader).settings(node.parent)) < FULL:
+                raise RejectedError("only a caller who is trusted in full may decide that")
+            state, needed = node.metadata.get(QUARANTINE), DECISIONS[decision]
+            if state != needed:
+                told = "does not wait in quarantine" if needed == PENDING else "was not rejected"
+                raise ConflictError(f"memory {node.id.short} {told}")
+            if decision == "release" and not node.content:
+                raise ConflictError(
+                    f"{node.id.short} is a whole session; write again what is right in it"
+                )
+        if decision != "release":
+            new = REJECTED if decision == "reject" else PENDING
+            with writer.engine.ingestion.transact(writer.actor) as tx:
+                tx.add_metadata(node.id, {QUARANTINE: new})
+            return self._read(node.id, scope)
+        done = writer.release(node, reach)
+        return self._read(done.id, scope)
+
+    def _read(self, ident: Id, scope: Mapping[str, Any]) -> Remembered:
+        return self.reader.read(ident, as_of=None, known_at=None, scope=scope)
+
+
+def settings_in(writer: MemoryWriter, scope: Mapping[str, Any]) -> TrustSettings:
+    """Return the settings that hold where a write goes."""
+    named = writer.scopes.at_home(scope)[0][0]
+    with writer.engine.store.read() as reader:
+        return settings_of(_held(reader, named))
+
+
+def _named(writer: MemoryWriter, scope: Mapping[str, Any]) -> ScopeName:
+    return writer.scopes.groups(scope)[0][0]
+
+
+def _held(reader: Reader, named: ScopeName) -> Mapping[str, Any]:
+    rows = generations(reader, named)
+    world = Id(reader.world(rows[-1]).id) if rows else ROOT_ID
+    return TrustLevels(reader).settings(world)

@@ -1,0 +1,243 @@
+"""Text safety: stored texts as people and models see them, and secrets in texts.
+
+Whoever wrote a text may have put characters into it that move the cursor (ANSI), turn the direction
+of what follows (bidi), or are not shown at all. Where a text is shown, they are escapes. What is
+stored, and what programs get as data, stays as it was written.
+
+Secrets in a text: keys, tokens, passwords, private keys and card numbers, found by their form.
+
+    "use sk-ant-api03-Ab…"  ──without_secrets()──▶  "use [secret: api key]"
+
+A pattern names the form that an issuer documents, or the word that stands before a value
+("password=…"). A value of no known form and without such a word is not found: this keeps accidents
+out of a memory and is no promise. Loaded by every hook, so it imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+# Token estimate: about how many tokens of a language model a text takes, never far too few.
+#
+# No tokenizer is shipped with every model, so this counts as a coarse one would: a word of letters
+# takes a token for each four letters begun, a digit one, other signs in a row one for each two.
+# Signs outside ASCII are counted by their bytes: the rarer a script, the more of them. What is
+# longer than any word is a key or a code, of which each letter counts. `bench/prompt_tokens.py`
+# compares the estimate with a real tokenizer.
+
+LETTERS_PER_TOKEN = 4  # A common word is one token whatever its length; a rare one has several.
+WORD_LETTERS_MAX = 24  # Hardly a word is longer, in German either; tokenizers know no part of keys.
+SIGNS_PER_TOKEN = 2  # Signs that often stand together, such as `":"`, are one token.
+SPACES_PER_TOKEN = 2  # Indents of two or four are one token or two.
+TOKENS_BY_BYTES = (0, 1, 1, 2, 4)
+"""Tokens of a sign by its bytes: letters of two are one token; those of three, as in Chinese, one
+or two; a tokenizer spells emoji and rare signs, of four, byte by byte."""
+_PIECES = re.compile(
+    r"[A-Za-z]+|[0-9]+|[^\x00-\x7f]+|[^\sA-Za-z0-9\x80-\U0010ffff]+|\n+|[^\S\n]{2,}"
+)
+_HUMPS = re.compile(r"[A-Z]+|[A-Z]?[a-z]+")
+
+
+def tokens_at_most(text: str) -> int:
+    """Return about how many tokens a text takes in a prompt; rather too many than too few."""
+    count = 0
+    for piece in _PIECES.findall(text):
+        first, size = piece[0], len(piece)
+        if not first.isascii():
+            count += sum(TOKENS_BY_BYTES[len(one.encode("utf-8", "replace"))] for one in piece)
+        elif first.isalpha():
+            count += _of_letters(piece, size)
+        elif first.isdigit() or first == "\n":  # Some tokenizers give each of them a token.
+            count += size
+        else:
+            count -= -size // (SPACES_PER_TOKEN if first.isspace() else SIGNS_PER_TOKEN)
+    return count
+
+
+def _of_letters(word: str, size: int) -> int:
+    """Return the tokens of letters in a row; a change of case inside begins another piece."""
+    if size > WORD_LETTERS_MAX:
+        return size - WORD_LETTERS_MAX + _of_letters(word[:WORD_LETTERS_MAX], WORD_LETTERS_MAX)
+    if size == 1 or word[1:].islower():
+        return -(-size // LETTERS_PER_TOKEN)
+    humps = map(len, _HUMPS.findall(word))
+    return sum(min(hump, 1 - (-hump // LETTERS_PER_TOKEN)) for hump in humps)
+
+
+# Visible text.
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""Control characters but tab and line feed, direction marks, and what has no width and no glyph."""
+
+
+def visible(text: str) -> str:
+    r"""Return a text with hidden characters as escapes such as \u202e."""
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(document: str) -> str:
+    """Return a JSON document with hidden characters as JSON escapes; it says the same."""
+    return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], document)
+
+
+VALUE_CHARS_MIN = 8  # A shorter value after "password:" is more often a word than a password.
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+CARD_DIGITS = range(13, 20)  # ISO/IEC 7812 allows up to 19; no issuer has fewer than 13.
+
+
+class Secret(NamedTuple):
+    """One secret in a text: what it is, and where."""
+
+    kind: str
+    start: int
+    end: int
+
+
+_ISSUED = "|".join(
+    (
+        r"sk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic, OpenRouter and who copies them
+        r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
+        r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}",
+        r"gl(?:pat|dt|rt)-[A-Za-z0-9_-]{20,}",  # GitLab
+        r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}",  # Slack
+        r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # AWS
+        r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}",  # Google
+        r"hf_[A-Za-z0-9]{30,}|r8_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{30,}",
+        r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,}|dop_v1_[a-f0-9]{64}",
+        r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # SendGrid
+    )
+)
+_NAMED = (
+    r"(?:api|access|secret|auth|private|client|encryption|signing)[ _-]?(?:key|token|secret)"
+    r"|password|passwd|passphrase|pwd|secret|token|credentials?"
+)
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "private key",
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+            r".*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            re.DOTALL,
+        ),
+    ),
+    ("api key", re.compile(rf"(?<![A-Za-z0-9])(?:{_ISSUED})")),
+    ("token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
+    ("token", re.compile(r"(?i)(?<=\bbearer )(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}")),
+    ("password", re.compile(r"(?<=://)[^\s/:@]+:([^\s/@]+)(?=@)")),
+    (
+        "password",
+        re.compile(
+            # A word that names a secret, perhaps inside a longer name (DB_PASSWORD), then its value
+            # in quotes, or bare with at least one digit or sign: prose has neither.
+            rf"(?i)(?<![a-z0-9])(?:[a-z0-9]{{1,40}}[_-]){{0,4}}(?:{_NAMED})[\"']?\s*(?:=|:|\bis\b)\s*"
+            rf"(?:\"([^\"\s]{{{VALUE_CHARS_MIN},}})\"|'([^'\s]{{{VALUE_CHARS_MIN},}})'"
+            rf"|(?=[^\s\"',;]*[0-9!#%^&*+])([^\s\"',;]{{{VALUE_CHARS_MIN},}}))"
+        ),
+    ),
+)
+_DIGITS = re.compile(r"(?<![\w.])\d(?:[ -]?\d){12,18}(?![\w])")
+
+
+def secrets_in(text: str) -> list[Secret]:
+    """Return the secrets in a text by their place; none lies inside another."""
+    found = [
+        _secret(kind, match) for kind, pattern in _PATTERNS for match in pattern.finditer(text)
+    ]
+    found += [
+        Secret("card number", match.start(), match.end())
+        for match in _DIGITS.finditer(text)
+        if _is_card(re.sub("[ -]", "", match[0]))
+    ]
+    kept: list[Secret] = []
+    for one in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or one.start >= kept[-1].end:
+            kept.append(one)
+    return kept
+
+
+def without_secrets(text: str) -> str:
+    """Return a text with the kind of each secret in its place."""
+    parts, end = [], 0
+    for one in secrets_in(text):
+        parts += [text[end : one.start], f"[secret: {one.kind}]"]
+        end = one.end
+    return "".join([*parts, text[end:]]) if parts else text
+
+
+def without_sentences(text: str) -> str:
+    """Return a text without the sentences that have a secret; of a private key, all its lines."""
+    found = secrets_in(text)
+    ends = [
+        gap.end()
+        for gap in SENTENCE_END.finditer(text)
+        # A private key has lines, and a password may end as a sentence does.
+        if not any(one.start < gap.start() < one.end for one in found)
+        and (gap[0][0] == "\n" or all(gap.start() != one.end for one in found))
+    ]
+    kept = (
+        text[start:end]
+        for start, end in pairwise([0, *ends, len(text)])
+        if not any(one.start < end and one.end > start for one in found)
+    )
+    return "".join(kept).strip()
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield the texts in a value; one under a key with the key before it: "password=…"."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from (f"{key}={inner}",) if isinstance(inner, str) else (str(key),)
+            yield from () if isinstance(inner, str) else texts_of(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from texts_of(inner)
+
+
+def without_secret_values(value: Any, *, leave_out: bool = False) -> Any:
+    """Return a value without the secrets in its texts: masked, or left out; None for all of it."""
+    found = _without(value, leave_out, "")
+    return None if found is _LEFT_OUT else found
+
+
+_LEFT_OUT = object()
+
+
+def _without(value: Any, leave_out: bool, before: str) -> Any:
+    if isinstance(value, str):
+        masked = without_secrets(f"{before}{value}")
+        if masked == f"{before}{value}":
+            return value
+        return _LEFT_OUT if leave_out else masked.removeprefix(before)
+    if isinstance(value, Mapping):
+        inner = {
+            without_secrets(str(name)): _without(one, leave_out, f"{name}=")
+            for name, one in value.items()
+        }
+        return {name: one for name, one in inner.items() if one is not _LEFT_OUT}
+    if isinstance(value, list | tuple):
+        inner_values = [_without(one, leave_out, "") for one in value]
+        kept = [one for one in inner_values if one is not _LEFT_OUT]
+        return _LEFT_OUT if inner_values and not kept else type(value)(kept)
+    return value
+
+
+def _secret(kind: str, match: re.Match[str]) -> Secret:
+    group = match.lastindex or 0
+    return Secret(kind, match.start(group), match.end(group))
+
+
+def _is_card(digits: str) -> bool:
+    """Return whether digits are a card number: a known first digit and a right check digit."""
+    if len(digits) not in CARD_DIGITS or digits[0] not in "23456" or len(set(digits)) == 1:
+        return False
+    doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits))]
+    return sum(one - 9 if one > 9 else one for one in doubled) % 10 == 0
