@@ -36,16 +36,21 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.postgres.server_pipeline import POOLED, Statement
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
     WRITER,
     format_of_server,
     migrate_server,
+    teach_types,
 )
-from worlddb.store.postgres.server_session import KnownAnswers, ServerLines, ServerSession
-from worlddb.store.postgres.sql_dialect import teach_types
+from worlddb.store.postgres.server_session import (
+    POOLED,
+    KnownAnswers,
+    ServerLines,
+    ServerSession,
+    Statement,
+)
 from worlddb.store.rows import ROOT_TEXT, NewText, first_commit, root_node
 from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.tables.derived_tables import PageCache
