@@ -13,6 +13,7 @@ import worlddb
 from worlddb import Draft, DraftNode, Memory, Message, WorldDB
 from worlddb.identity.match_values import DEFAULT_SETTINGS
 from worlddb.index.name_index import NameIndex, name_number
+from worlddb.model.records import ScopeName
 from worlddb.store.rows import ROOT_ROW
 
 OTHERS = DEFAULT_SETTINGS.key_names_max + 20
@@ -188,3 +189,19 @@ def test_a_text_that_every_user_wrote_is_known_to_each() -> None:
         ids = [memory.write("I like tea", user_id=f"user {number}").id for number in range(250)]
         again = [memory.write("I  like tea", user_id=f"user {number}").id for number in range(250)]
         assert again == ids
+
+
+def test_a_name_of_another_world_is_found_once_it_is_made_a_member_here() -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        theirs = memory.write("I met Sarah Chen.", user_id="ada").entities[-1]
+        own = memory.write("I met Sarah Chen there.", user_id="bob").entities[-1]
+        assert (own.name, own.created) == ("Sarah Chen", True)
+        memory.write(
+            "Sarah Chen called me.", user_id="bob"
+        )  # Now the other is known to be outside.
+        with memory.db.transaction() as tx:
+            tx.retire(own.id)
+        with memory.db.transaction() as tx:
+            tx.write_edge("contains", ScopeName("user", "bob").id(), theirs.id)
+        found = memory.write("I saw Sarah Chen again.", user_id="bob").entities[-1]
+        assert (found.id, found.created) == (theirs.id, False)

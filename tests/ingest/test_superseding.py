@@ -17,9 +17,13 @@ import worlddb
 from thinning import examples
 from worlddb import AsOf, Draft, DraftEdge, DraftNode, Memory, Message, WorldDB
 from worlddb.claims.claim import adds_up, agree, claim_metadata
-from worlddb.model.address import Id
+from worlddb.claims.claim_lookup import standing_claims
+from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Span
+from worlddb.model.inputs import to_micros
+from worlddb.model.records import NOW
 from worlddb.models.model_tasks import LlmExtractor
+from worlddb.view.visibility import moment_of
 
 
 def day(year: int, month: int = 1) -> datetime:
@@ -702,3 +706,19 @@ def test_what_is_said_after_the_clock_was_set_back_is_the_later_statement(by: st
         scope = None if by == "engine" else memory.list_scopes()[0].id
         best = memory.db.recall("Where do I live?", scope=scope, k=1)[0]
         assert best.node.content == "I moved to Paris."
+
+
+def test_a_sentence_reads_no_more_of_a_long_time_line_than_it_can_change(db: WorldDB) -> None:
+    towns = ("Rome", "Oslo", "Lima", "Bern")
+    for number in range(20):
+        said = say(db, f"I moved to {towns[number % 4]}.", day(2000 + number))
+        assert len(said.superseded) == (number > 0)
+    user = next(node for node in db.query().execute() if node.name == "user")
+    now = to_micros(day(2022), "now")
+    with db.engine.store.read() as reader:
+        about = reader, {user.id: ["lives in"]}, ROOT_ID, moment_of(reader, NOW, now)
+        whole, rest = (standing_claims(*about, after=one) for one in (None, (now, now)))
+    assert [len(found[user.id]) for found in (whole, rest)] == [20, 1]
+    # Told late, a stay of one month in the middle ends what was before it, and nothing else.
+    late = say(db, "I moved to Kyiv.", day(2010, 6))
+    assert len(late.superseded) == 2

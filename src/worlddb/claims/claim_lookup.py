@@ -122,11 +122,14 @@ def standing_claims(
     home: Id,
     moment: Moment,
     keep: Callable[[Iterable[int]], set[int]] = set,
+    after: tuple[int, int] | None = None,
 ) -> dict[Id, list[Standing]]:
     """Return the functional claims of each subject; `wanted` has the relations of each.
 
     These are the claims that stand now, and those that later claims have ended. What was retired or
-    amended is no part of the time line.
+    amended is no part of the time line. With `after` (when new claims begin, and when they were
+    said), what had ended by the first and was said by the second is left out: no new claim changes
+    it, and it changes no new claim.
 
     Only carriers that live in the world `home` itself, or in a session there, count: members of
     `home` live in other worlds. `keep` returns the rows that the caller may see.
@@ -142,17 +145,22 @@ def standing_claims(
         if row is None:
             continue
         same = accepted_class(reader, [row], moment, inside=keep_names) if classes else {row}
-        found[subject] = _standing(reader, _about(reader, same, relations), home, moment, keep)
+        edges = _about(reader, same, relations, after)
+        found[subject] = _standing(reader, edges, home, moment, keep, same if after else ())
     return found
 
 
 def _about(
-    reader: Reader, subjects: Collection[int], relations: Collection[str]
+    reader: Reader,
+    subjects: Collection[int],
+    relations: Collection[str],
+    after: tuple[int, int] | None = None,
 ) -> list[tuple[EdgeRow, Claimed]]:
     """Return the functional claims about subjects of some relations, as of now."""
     # There may be many claims about a user: the store picks those of these relations.
     texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
-    return _functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
+    rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts, after)
+    return _functional(reader.edges(rows))
 
 
 def _moved(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
@@ -171,7 +179,9 @@ def _standing(
     home: Id,
     moment: Moment,
     keep: Callable[[Iterable[int]], set[int]],
+    subjects: Collection[int] = (),
 ) -> list[Standing]:
+    """Return claims as standing ones; with `subjects`, the claims are not all there are."""
     nodes = reader.nodes({item.source for item, _ in edges})
     nodes = {row: node for row, node in nodes.items() if not node.erased}
     live = {row for row, node in nodes.items() if moment.holds(node)}
@@ -179,6 +189,15 @@ def _standing(
     placed = keep(_lives_in(reader, {row: nodes[row] for row in live | ended.keys()}, home))
     members = _members(reader, placed, moment)
     moved = _moved(edges)
+    if subjects:
+        longer = {
+            node.id
+            for item, said in edges
+            if (node := nodes.get(item.source)) and node.content.strip() != said.text.strip()
+        }
+        texts = [f'"{STANDS_FOR}":"{ident}"' for ident in sorted(longer)]
+        rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)
+        moved |= _moved(_functional(reader.edges(rows))) if rows else set()
     found = []
     for item, said in edges:
         if item.source not in placed or not (item.source in ended or moment.holds(item.edge)):

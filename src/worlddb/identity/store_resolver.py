@@ -25,7 +25,7 @@ in pairs, so that a common word hides no name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -63,7 +63,7 @@ from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, NOW
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
-from worlddb.view.visibility import NOWHERE, View, moment_of
+from worlddb.view.visibility import NOWHERE, View, inside, moment_of
 
 NAMES_CACHED = 1 << 12  # a text's names are looked up, compared and filed in turn
 KEY_WORDS_MAX = 3  # the longest words of a name are the rarest; more keys make the index larger
@@ -186,6 +186,7 @@ class StoreResolver:
         self._vectors = vectors
         self._home = view.worlds[0]
         self._filed: dict[int, dict[str, list[int]]] = {self._home: {}, ROOT_ROW: {}}
+        self._fetched: dict[Hashable, tuple[NamedNode, Match | None]] = {}
         self._visible: dict[int, bool] = {}
         self._outside: set[int] = set()
         self._bodies: dict[int, BodyRow] = {}
@@ -202,8 +203,8 @@ class StoreResolver:
 
         Of a word that may be no name at all: the only node of exactly this name and type, if any.
         """
-        named = _named(node)
-        found = self._exact(named)
+        named, found = self._fetched.get(node.key) or (_named(node), None)
+        found = found or self._exact(named)
         if found is not None:
             return (found,)
         return () if node.known_only else self.of(named, set())
@@ -214,15 +215,8 @@ class StoreResolver:
         None if an attribute could speak against it or another node has the name; then the tiers
         decide.
         """
-        if "exact" not in self._settings.tiers or named.attributes or len(named.names) > 1:
-            return None
-        name = named.names[0]
-        key = read_name(name).key if len(name) <= PLAIN_NAME_CHARS_MAX else ""
-        if not key or len(key.split()) > PLAIN_NAME_WORDS_MAX or self._unindexed():
-            return None
-        bearers = set(self._filed[self._home].get(f"={key}", ()))
-        bearers |= set(self._filed[ROOT_ROW].get(f"={key}", ()))
-        seen = self._keep(bearers)
+        key = self._whole_key(named)
+        seen = self._keep(self._bearers(key)) if key else ()
         if len(seen) != 1:
             return None
         found = self._options(seen)
@@ -235,9 +229,25 @@ class StoreResolver:
             tier="exact",
             score=1.0,
             confidence=1.0,
-            compared=(name, found[0].names[0]),
+            compared=(named.names[0], found[0].names[0]),
             reuses=True,
         )
+
+    def _whole_key(self, named: NamedNode) -> str:
+        """Return the key of a name that may be resolved by that key alone; else an empty text."""
+        if "exact" not in self._settings.tiers or named.attributes or len(named.names) > 1:
+            return ""
+        name = named.names[0]
+        key = read_name(name).key if len(name) <= PLAIN_NAME_CHARS_MAX else ""
+        return "" if len(key.split()) > PLAIN_NAME_WORDS_MAX or self._unindexed() else key
+
+    def _bearers(self, key: str) -> set[int]:
+        """Return the rows that have exactly this name, here and everywhere, as far as filed."""
+        filed = f"={key}"
+        return {
+            *self._filed[self._home].get(filed, ()),
+            *self._filed[ROOT_ROW].get(filed, ()),
+        }
 
     def of(self, named: NamedNode, apart: set[int]) -> tuple[Match, ...]:
         """Return the matches of a candidate, without the options whose rows are in `apart`."""
@@ -289,12 +299,22 @@ class StoreResolver:
         return Id(self._bodies[row].id)
 
     def fetch(self, nodes: Sequence[DraftNode]) -> None:
-        """Read everything that the verdicts on these drafted nodes need, in few statements."""
+        """Read everything that the verdicts on these drafted nodes need, in few statements.
+
+        Names that are here exactly are told by their own key. Only what is left is looked up by
+        the keys of similar names.
+        """
         named = [_named(node) for node in nodes]
-        names = (read_name(name) for one in named for name in one.names)
+        whole = {key for one in named if (key := self._whole_key(one))}
+        self._file({f"={key}" for key in whole})
+        self._read_notes(self._keep({row for key in whole for row in self._bearers(key)}))
+        self._fetched = {one.key: (one, self._exact(one)) for one in named}
+        similar = {node.key for node in nodes if not node.known_only}
+        left = [one for one in named if one.key in similar and self._fetched[one.key][1] is None]
+        names = (read_name(name) for one in left for name in one.names)
         self._drafted_words.update(word for name in names for word in name.words)
-        self._file({key for one in named for key in self._keys(one)})
-        rows = {row for one in named for row in self._candidates(one)[: self._most(one)]}
+        self._file({key for one in left for key in self._keys(one)})
+        rows = {row for one in left for row in self._candidates(one)[: self._most(one)]}
         self._read_notes(self._keep(rows))
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
@@ -395,9 +415,14 @@ class StoreResolver:
         for key in keys:
             others.update(everywhere[key])
             others.difference_update(here[key])
+        outsiders = self.reader.outsiders(self._home)
+        self._outside |= others & outsiders
         others -= self._visible.keys() | self._outside
         if others:
-            self._outside |= others - self.view.keep_world(others)
+            about = self.view.moment, self.view.members
+            new = others - inside(self.reader, self._home, others, *about, ever=True)
+            outsiders |= new
+            self._outside |= new
 
     def _best(self, rows: list[int], most: int) -> set[int]:
         """Return the first `most` visible rows."""

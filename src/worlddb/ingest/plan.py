@@ -14,8 +14,9 @@ evidence. Nothing is merged here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -56,6 +57,7 @@ from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
+from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, born
 from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
@@ -142,7 +144,10 @@ def prepare(
     if claims and row is not None:
         if _shared(reader, row) if target.is_shared is None else target.is_shared:
             claims = named_subjects(claims, request.draft)
-        stood = _standing(reader, claims, {**known, **target.anchors}, target, moment, resolver)
+        there = {**known, **target.anchors}
+        is_whole = request.origins or not claims
+        after = None if is_whole else _begin(claims, request.draft, there, moment)
+        stood = _standing(reader, claims, there, target, moment, resolver, after)
     doubtful: frozenset[str] = frozenset()
     if request.origins:
         origins = with_echoes(reader, request.origins, claims, stood, known)
@@ -191,6 +196,28 @@ def _linked(reader: Reader, draft: Draft, known: Mapping[str, Id]) -> frozenset[
     )
 
 
+def _begin(
+    claims: Iterable[Claim], draft: Draft, known: Container[str], moment: Moment
+) -> tuple[int, int] | None:
+    """Return when claims of new texts begin, and when they were said, the first of each.
+
+    None if one is stated by a node that is in the store already.
+    """
+    nodes = {node.key: node for node in draft.nodes}
+    times: list[tuple[datetime, datetime]] = []
+    for claim in claims:
+        if claim.fact in known:
+            return None
+        node = nodes[claim.fact]
+        said = node.created_at or moment.now
+        begins = node.valid_from or said
+        times.append((begins if claim.since is None else min(claim.since, said), said))
+    return (
+        to_micros(min(begins for begins, _ in times), "valid_from"),
+        to_micros(min(said for _, said in times), "created_at"),
+    )
+
+
 def _standing(
     reader: Reader,
     claims: Iterable[Claim],
@@ -198,6 +225,7 @@ def _standing(
     target: Target,
     moment: Moment,
     resolver: StoreResolver,
+    after: tuple[int, int] | None,
 ) -> Stood:
     """Return what the store says about the subjects of claims; `known` are its nodes by key."""
     wanted: dict[Id, set[str]] = {}
@@ -206,7 +234,7 @@ def _standing(
             wanted.setdefault(known[claim.subject], set()).add(claim.relation)
     stating = [known[claim.fact] for claim in claims if claim.fact in known]
     return Stood(
-        claims=standing_claims(reader, wanted, target.home, moment, resolver.keep_said),
+        claims=standing_claims(reader, wanted, target.home, moment, resolver.keep_said, after),
         nodes=carriers(reader, stating),
     )
 

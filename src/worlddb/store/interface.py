@@ -133,6 +133,13 @@ class Nodes(Protocol):
     def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
         """Return the row of the world that each row lives in; None for the root."""
 
+    def outsiders(self, world: int) -> set[int]:
+        """Return the rows that were found to be outside a world; who finds more adds them.
+
+        Add rows only that no membership of any time leads to. A store may keep them until a
+        membership is written or a node moves, or return an empty set each time.
+        """
+
     def state_count(self, row: int) -> int:
         """Return how many commits have changed the state of a world; not of the root."""
 

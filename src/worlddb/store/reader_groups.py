@@ -214,8 +214,17 @@ class WorldTotals(Protocol):
     def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
         """Return the undeleted edges of some types from nodes, by row."""
 
-    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
-        """Return the undeleted edges of a type into nodes whose metadata JSON has any text."""
+    def saying(
+        self,
+        targets: Iterable[int],
+        type_: str,
+        said: Sequence[str],
+        after: tuple[int, int] | None = None,
+    ) -> list[int]:
+        """Return the undeleted edges of a type into nodes whose metadata JSON has any text.
+
+        With `after`, only if the source ends after the first time or was created after the second.
+        """
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
         """Return the sources of nodes that begin with `start`."""

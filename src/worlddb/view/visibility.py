@@ -163,8 +163,12 @@ def inside(
     moment: Moment,
     members: bool,
     parents: Parents | None = None,
+    ever: bool = False,
 ) -> set[int]:
-    """Return those of `rows` that are inside `world`; `parents` of the rows, if known."""
+    """Return those of `rows` that are inside `world`; `parents` of the rows, if known.
+
+    With `ever`, memberships of any time count.
+    """
     candidates = set(rows) - {world}
     if world == ROOT_ROW:
         return candidates  # Every node but the root lives in it.
@@ -183,7 +187,7 @@ def inside(
             above[row] = set() if parent is None else {parent}
         if members:
             for item in reader.edges_at(frontier, "in", MEMBERSHIP, moment.known):
-                if moment.holds(item.edge):
+                if ever or moment.holds(item.edge):
                     above[item.target].add(item.source)
         reached = {parent for row in frontier for parent in above[row]}
         is_reached |= world in reached

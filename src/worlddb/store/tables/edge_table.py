@@ -49,6 +49,8 @@ from worlddb.store.tables.sql_session import (
     SqlSession,
 )
 
+MEMBERSHIP = "contains"
+"""The edge type by which a node is inside a further world."""
 # CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
 _COLUMNS = """
     SELECT e.row, e.id, e.type, e.source, e.target, e.world, s.id, t.id, e.valid_from, e.valid_to,
@@ -171,6 +173,11 @@ class EdgeTable:
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
         """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
+        warm = self._session.warm
+        if warm is not None and warm.outsiders:
+            rows = list(rows)
+            if any(new.type == MEMBERSHIP for new in rows):
+                warm.outsiders.clear()
         self._session.insert("edges", NewEdge._fields, rows)
 
     def delete_edge(self, row: int) -> None:
@@ -437,17 +444,30 @@ class WorldSweep:
         found = self._session.execute(sql, [self._session.among(list(sources)), *types])
         return list(map(CoverRow._make, found))
 
-    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
+    def saying(
+        self,
+        targets: Iterable[int],
+        type_: str,
+        said: Sequence[str],
+        after: tuple[int, int] | None = None,
+    ) -> list[int]:
         """Return the rows of the edges of a type into nodes whose metadata hold one of some texts.
 
-        Metadata are canonical JSON, so a member can be looked for as it is written.
+        Metadata are canonical JSON, so a member can be looked for as it is written. With `after`
+        (two times), only if the source ends after the first or was created after the second.
         """
         sql = (
             f"SELECT row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
-            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
+            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))})"
         )
-        values = (self._session.among(list(targets)), type_, *said)
-        return self._session.rows(sql, values) if said else []
+        values = [self._session.among(list(targets)), type_, *said]
+        if after is not None:
+            sql += (
+                " AND EXISTS (SELECT 1 FROM nodes n WHERE n.row = edges.source AND "
+                "(n.valid_to IS NULL OR n.valid_to > ? OR n.created_at > ?))"
+            )
+            values += after
+        return self._session.rows(f"{sql} ORDER BY row", tuple(values)) if said else []
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
         """Return the sources of nodes that begin with `start`."""

@@ -37,6 +37,7 @@ from worlddb.store.tables.sql_session import (
     IN,
     WARM_BATCH,
     WARM_CHARS,
+    WARM_NEW_MAX,
     WAY_OUT,
     JournalTable,
     SqlSession,
@@ -342,6 +343,11 @@ class NodeTable:
                 parents[row] = was
         return parents
 
+    def outsiders(self, world: int) -> set[int]:
+        """Return the rows that were found to be outside a world; who finds more adds them."""
+        warm = self._session.warm
+        return set() if warm is None else warm.outsiders.setdefault(world, set())
+
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         """Return those nodes whose validity some commit up to `known` has closed."""
         wanted = list(rows)
@@ -446,8 +452,14 @@ class NodeTable:
     def insert_nodes(self, rows: Sequence[NewNode]) -> None:
         """Insert nodes; their texts come by `insert_texts`."""
         self._session.insert("nodes", NewNode._fields, rows)
-        if (warm := self._session.warm) is not None and warm.absent:
+        if (warm := self._session.warm) is None:
+            return
+        if warm.absent:
             warm.absent.difference_update([row.id for row in rows])
+        if len(rows) <= WARM_NEW_MAX:
+            for new in rows:
+                if len(new.content) <= WARM_CHARS:
+                    warm.bodies[new.row] = BodyRow(*[getattr(new, at) for at in BodyRow._fields])
 
     def insert_notes(self, rows: Sequence[NoteRow]) -> None:
         """Insert aliases, sources and metadata."""

@@ -65,6 +65,7 @@ HEAD_SQL = (
 )
 WARM_MAX = 20_000  # Rows of nodes that a writer keeps: some ten megabytes.
 WARM_CHARS = 1_000  # Longer texts are not kept: a name has none, and a memory is shorter.
+WARM_NEW_MAX = 64  # New nodes that are kept: those of a text, which the next texts speak of, too.
 WARM_BATCH = 2_000  # Who reads more at once is not a write of a text, and keeps nothing.
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
@@ -88,6 +89,7 @@ class WarmRows:
     All of it holds while the commits of this writer follow each other. A transaction that follows
     the commit of another writer, or one of ours that did not land, begins with nothing.
     `absent` are ids that no node has, `closed` says of a row whether its validity was ever closed.
+    `outsiders` are rows that were never inside a world, by the row of that world.
     """
 
     __slots__ = (
@@ -97,6 +99,7 @@ class WarmRows:
         "bodies",
         "closed",
         "is_open",
+        "outsiders",
         "places",
         "rows",
         "worlds",
@@ -113,6 +116,7 @@ class WarmRows:
         self.attributes: dict[int, list[AttributesRow]] = {}
         self.bodies: dict[int, BodyRow] = {}
         self.closed: dict[int, bool] = {}
+        self.outsiders: dict[int, set[int]] = {}
         self.places: dict[bytes, NodePlace] = {}
         self.rows: dict[bytes, int] = {}
         self.worlds: dict[int, World] = {}
@@ -120,6 +124,7 @@ class WarmRows:
     def begin(self, is_fresh: bool) -> None:
         """Begin a transaction; `is_fresh` if it follows the last commit of this writer."""
         size = len(self.bodies) + len(self.rows) + len(self.places) + len(self.closed)
+        size += sum(map(len, self.outsiders.values()))
         if self.is_open or not is_fresh or size > WARM_MAX:
             self.clear()
         self.is_open = True
@@ -128,12 +133,14 @@ class WarmRows:
         """Keep what was read: the transaction becomes a commit."""
         self.is_open = False
 
-    def drop(self, row: int) -> None:
-        """Forget a node that has changed."""
+    def drop(self, row: int, column: str) -> None:
+        """Forget a node of which a column has changed."""
         self.bodies.pop(row, None)
         self.closed.pop(row, None)
         self.worlds.pop(row, None)
-        self.places.clear()
+        if column == "parent":
+            self.places.clear()
+            self.outsiders.clear()
 
     def drop_notes(self, nodes: Iterable[int]) -> None:
         """Forget the notes of nodes that get more of them."""
@@ -364,7 +371,7 @@ class JournalTable:
         """
         key = "edge" if kind == "proposal" else "row"
         if kind == "node" and self._session.warm is not None:
-            self._session.warm.drop(row)
+            self._session.warm.drop(row, column)
         self._session.execute(
             f"INSERT INTO history SELECT '{kind}.{column}', {key}, ?, "
             f"{self._session.former_of(column)} FROM {kind}s WHERE {key} = ? "

@@ -159,6 +159,7 @@ class TableReader:
         self.children = nodes.children
         self.children_of = nodes.children_of
         self.parents, self.closed_by = nodes.parents, nodes.closed_by
+        self.outsiders = nodes.outsiders
         self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
