@@ -15,8 +15,7 @@ import re
 from datetime import timedelta
 
 import worlddb
-from worlddb.evaluate.data_sets import opened
-from worlddb.evaluate.linked_sets import WRITTEN_AT, FactBook
+from worlddb.evaluate.data_sets import WRITTEN_AT, FactBook, opened
 
 Pair = tuple[int, int]
 

@@ -1,12 +1,13 @@
 """The explorer in a real Chromium, on stores of ten thousand and a million memories.
 
-python -m bench.explorer [--sizes 10000] [--asked 20]
+python -m bench.explorer [--memories 10000 1000000] [--searches 40] [--keep FOLDER]
 python -m bench.explorer --pictures docs/images
 
-A server of its own with the default embedder serves a store of one user. Measured in the page: the
-first paint, the first rows of the table, the time from the last key of a search to its results, the
-next page of the table, and a question taken apart. With `--pictures` every page is photographed in
-light and dark, on a store of sample data.
+A server of its own with the default embedder serves a store of one user, whose texts are embedded.
+Measured in the page: the first paint, the first rows of the table, the time from the last key of a
+search to its results, the next page of the table, a question taken apart, one memory, the journal,
+and the difference that the one large commit made. With `--keep` a store is made once and used
+again. With `--pictures` every page is photographed in light and dark, on a store of sample data.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from bench.corpus import drafts
 from bench.percentiles import line, machine
 from worlddb import Memory, NodeDraft
 
-BATCH = 1_000_000  # One transaction: small ones each lay out the digests again.
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PROGRAM = [sys.executable, "-m", "worlddb.faces.cli"]
 WAIT_MS = 120_000
@@ -66,22 +66,28 @@ TYPED = """(text) => new Promise((done) => {
 })"""
 
 
-def fill(path: Path, size: int) -> list[str]:
-    """Write memories of one user; return words to search for, two of one memory each."""
-    rng, made = random.Random(5), drafts(size)
-    with Memory(path, embedder="none", recluster="off") as memory:
+def fill(path: Path, size: int) -> None:
+    """Write memories of one user, each text with its vector."""
+    made = drafts(size)
+    with Memory(path, recluster="off") as memory:
         memory.write("begin", user_id="ada")
         scope = memory.list_scopes()[0].id
-        for first in range(0, size, BATCH):
-            with memory.db.transaction("bench", bulk=True) as tx:
-                texts = made[first : first + BATCH]
-                # As `Memory.write` makes them: all words in the text, no name.
-                plain = [
+        # As `Memory.write` makes them: all words in the text, no name.
+        with memory.db.transaction("bench", bulk=True) as tx:
+            tx.create_nodes(
+                (
                     replace(one, type="Memory", parent=scope, name="", content=_words(one))
-                    for one in texts
-                ]
-                tx.create_nodes(plain, reuse=False)
-    return [" ".join(rng.sample(one.content.split(), 2)) for one in rng.sample(made, 200)]
+                    for one in made
+                ),
+                reuse=False,
+            )
+        memory.db.reindex()
+
+
+def asked_words(size: int) -> list[str]:
+    """Return words to search for, two of one memory each."""
+    rng = random.Random(5)
+    return [" ".join(rng.sample(one.content.split(), 2)) for one in rng.sample(drafts(size), 200)]
 
 
 def _words(draft: NodeDraft) -> str:
@@ -109,29 +115,42 @@ def measure(browser: Any, url: str, words: list[str], asked: int) -> None:
     """Print the figures of one store."""
     page = browser.new_page()
     page.set_default_timeout(WAIT_MS)
-    started = time.perf_counter()
-    page.goto(f"{url}/#/memories?{ADA}")
-    page.wait_for_selector("main tbody tr")
-    print(f"  first visit: the table after {(time.perf_counter() - started) * 1000:,.0f} ms")
-    started = time.perf_counter()
-    page.evaluate(TYPED, words[0])
-    print(f"  first search: {(time.perf_counter() - started) * 1000:,.0f} ms (loads the embedder)")
+    first = _opened(page, f"{url}/#/memories?{ADA}", "main tbody tr")
+    print(f"  first visit: the table after {first / 1000:,.0f} ms")
+    loaded = float(page.evaluate(TYPED, words[0]))
+    print(f"  first search: {loaded:,.0f} ms (loads the embedder)", flush=True)
     paints, tables = [], []
     for _ in range(5):
-        page.goto("about:blank")
-        started = time.perf_counter()
-        page.goto(f"{url}/#/memories?{ADA}")
-        page.wait_for_selector("main tbody tr")
-        tables.append((time.perf_counter() - started) * 1e6)
+        tables.append(_opened(page, f"{url}/#/memories?{ADA}", "main tbody tr"))
         paints.append(float(page.evaluate(PAINT)) * 1000)
     print(line("first paint", paints))
     print(line("table with fifty rows", tables))
     typed = [float(page.evaluate(TYPED, text)) * 1000 for text in words[1 : asked + 1]]
     print(line("last key to results", typed), flush=True)
-    print(line("next page of the table", [_turned(page, url, turn) for turn in range(3)]))
-    asked_ns = [_asked(page, url, text) for text in words[asked + 1 : asked + 6]]
-    print(line("a question taken apart", asked_ns), flush=True)
+    print(line("next page of the table", [_turned(page, url, turn) for turn in range(5)]))
+    asked_us = [_asked(page, url, text) for text in words[asked + 1 : asked + 11]]
+    print(line("a question taken apart", asked_us), flush=True)
+    page.goto(f"{url}/#/memories?{ADA}")
+    page.wait_for_selector("[data-row]")
+    ids = [row.get_attribute("data-row") for row in page.query_selector_all("[data-row]")[:5]]
+    opened = [_opened(page, f"{url}/#/memory/{one}?{ADA}", ".version, dl") for one in ids]
+    print(line("one memory", opened))
+    journal = [_opened(page, f"{url}/#/journal?{ADA}", ".plot path") for _ in range(5)]
+    print(line("journal with its curve", journal), flush=True)
+    change = f"{url}/#/journal?first=1&last=2&{ADA}"
+    print(
+        line("what the large commit wrote", [_opened(page, change, ".card li") for _ in range(5)])
+    )
     page.close()
+
+
+def _opened(page: Any, address: str, shows: str) -> float:
+    """Return how long a page takes from its address until it shows something, in microseconds."""
+    page.goto("about:blank")
+    started = time.perf_counter()
+    page.goto(address)
+    page.wait_for_selector(shows)
+    return (time.perf_counter() - started) * 1e6
 
 
 def _turned(page: Any, url: str, turn: int) -> float:
@@ -192,8 +211,9 @@ def photograph(browser: Any, folder: Path) -> None:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
-    parser.add_argument("--asked", type=int, default=20)
+    parser.add_argument("--memories", type=int, nargs="+", default=[10_000])
+    parser.add_argument("--searches", type=int, default=40)
+    parser.add_argument("--keep", type=Path, help="a folder for the stores")
     parser.add_argument("--pictures", type=Path)
     args = parser.parse_args()
     from playwright.sync_api import sync_playwright
@@ -201,19 +221,22 @@ def main() -> None:
     path = shutil.which("chromium") or sys.exit(
         "install chromium (Debian: apt-get install chromium)"
     )
-    with sync_playwright() as running:
+    with sync_playwright() as running, tempfile.TemporaryDirectory() as folder:
         browser = running.chromium.launch(executable_path=path, args=FLAGS)
         if args.pictures is not None:
             photograph(browser, args.pictures)
             return
         print(machine())
-        for size in args.sizes:
-            print(f"{size:,} memories", flush=True)
-            with tempfile.TemporaryDirectory() as folder:
-                store = Path(folder) / "memory.db"
-                words = fill(store, size)
-                with served(store, folder) as url:
-                    measure(browser, url, words, args.asked)
+        for size in args.memories:
+            store = (args.keep or Path(folder)) / f"memories-{size}.db"
+            if not store.exists():
+                store.parent.mkdir(parents=True, exist_ok=True)
+                started = time.perf_counter()
+                fill(store, size)
+                print(f"{size:,} memories written in {time.perf_counter() - started:,.0f} s")
+            print(f"{size:,} memories, {store.stat().st_size / 1e6:,.0f} MB", flush=True)
+            with served(store, folder) as url:
+                measure(browser, url, asked_words(size), args.searches)
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def test_two_settings_side_by_side_and_code_to_copy(explorer: Explorer) -> None:
     explorer.page.wait_for_selector("section >> nth=0 >> article >> nth=1")
     explorer.page.wait_for_selector("section >> nth=1 >> article")
     assert explorer.page.locator("section").nth(1).locator("article").count() == 1
-    assert explorer.page.locator("text=Copy as Python").count() == 1
+    assert explorer.page.get_by_role("button", name="Copy as Python").count() == 1
 
 
 def test_the_inbox_is_decided_by_keys(explorer: Explorer) -> None:

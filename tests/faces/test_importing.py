@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from worlddb.errors import FormatError
-from worlddb.faces.cli.commands.export import KINDS
+from worlddb.faces.cli.commands.backup import KINDS
 from worlddb.faces.interchange import READERS, ImportedItem, import_items, mif_document
 from worlddb.memory.memory import Memory
 

@@ -118,6 +118,35 @@ def test_conflicts_come_with_their_texts(memory: Memory, bob: Memory) -> None:
     assert edge.id in [item.edge for item in memory.conflicts(include_settled=True)]
 
 
+def test_a_difference_is_cut_where_it_is_asked_to_be(memory: Memory, bob: Memory) -> None:
+    for number in range(3):
+        memory.write(f"Ada meets Kim Lee, visit {number}.")
+    last = memory.db.log()[-1].seq
+    whole = memory.diff(0, last, user_id="ada")
+    assert not whole.cut
+    for limit in (1, 2, len(whole.nodes) + len(whole.edges)):
+        part = memory.diff(0, last, limit=limit, user_id="ada")
+        assert (part.nodes, part.edges) == (whole.nodes[:limit], whole.edges[:limit])
+        assert part.cut == (limit < max(len(whole.nodes), len(whole.edges)))
+    assert {node.id for node in bob.diff(0, 1, limit=1).nodes} <= {
+        n.id for n in bob.diff(0, 1).nodes
+    }
+    with pytest.raises(InvalidInputError, match="limit"):
+        memory.diff(0, last, limit=0)
+
+
+def test_counts_of_a_large_commit_are_those_of_each_caller(
+    memory: Memory, bob: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.write("Ada meets Kim Lee.")
+    told = [memory.log(user_id="ada"), bob.log()]
+    monkeypatch.setattr("worlddb.memory.scope_sight.LARGE_COMMIT", 0)
+    for _ in range(2):  # Counted, then kept.
+        assert [memory.log(user_id="ada"), bob.log()] == told
+    memory.write("Ada meets Kim Lee again.")
+    assert len(memory.log(user_id="ada").commits) == len(told[0].commits) + 1
+
+
 def test_history_is_told_as_far_as_it_is_the_callers(memory: Memory, bob: Memory) -> None:
     tea = memory.write("Ada drinks tea.", at=JAN)
     memory.retire(tea.id)

@@ -7,7 +7,8 @@ Store proofs: the way from a node to the root state, and a log of commits that o
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError, NotFoundError
@@ -15,13 +16,22 @@ from worlddb.index.set_pages import PageSource, PresentPages, digest_of, leaf_an
 from worlddb.model.address import ERASED, Id, trusted_id
 from worlddb.model.inputs import check_whole
 from worlddb.model.proof import Checkpoint, HistoryProof, Proof, Step, log_fork, log_leaf
-from worlddb.model.records import GENESIS, Change, Commit, Diff, Node, decode_changes, has_erased
+from worlddb.model.records import (
+    GENESIS,
+    Change,
+    Commit,
+    Diff,
+    Edge,
+    Node,
+    decode_changes,
+    has_erased,
+)
 from worlddb.store.interface import Reader
 from worlddb.store.rows import CHILDREN, EDGES, CommitRow, World
 from worlddb.write.commit import to_commit
 
-DIFF_NODES_PER_READ = 10_000
-"""Nodes that `diff` reads at once. Bounds the memory of one database call; not measured."""
+DIFF_ROWS_PER_READ = 10_000
+"""Nodes or edges that `diff` reads at once. Bounds the memory of one call; not measured."""
 BEFORE_FIRST = CommitRow(
     seq=-1, time=0, actor="", root_state=b"", hash=GENESIS, nodes=0, edges=0, notes=0, changes="[]"
 )
@@ -79,8 +89,26 @@ def commit_row(reader: Reader, seq: int) -> CommitRow:
     return reader.commits(seq - 1, 1, False)[0]
 
 
-def diff(reader: Reader, first: int | str, last: int | None) -> Diff:
+class Sight(NamedTuple):
+    """What of a difference is told: all of it, or what a caller can see."""
+
+    sees: Callable[[Sequence[bytes]], bool] = lambda ids: True
+    sees_change: Callable[[Change], bool] = lambda change: True
+
+
+EVERYTHING = Sight()
+
+
+def diff(
+    reader: Reader,
+    first: int | str,
+    last: int | None,
+    limit: int | None = None,
+    sight: Sight = EVERYTHING,
+) -> Diff:
     """Return what commits `first + 1` to `last` (default: the last there is) wrote and changed.
+
+    With `limit`, at most so many nodes, edges and changes each, the earliest; no more are read.
 
     Raises:
         InvalidInputError: `first` is after `last`, or one of them is not a whole number.
@@ -91,19 +119,35 @@ def diff(reader: Reader, first: int | str, last: int | None) -> Diff:
     if first > last:
         raise InvalidInputError(f"diff({first}, {last}): give the earlier commit first")
     start, end = commit_row(reader, first), commit_row(reader, last)
-    nodes: list[Node] = []
-    for low in range(start.nodes + 1, end.nodes + 1, DIFF_NODES_PER_READ):
-        rows = range(low, min(low + DIFF_NODES_PER_READ, end.nodes + 1))
-        found = reader.nodes(rows, last)
-        nodes += [found[row] for row in rows]
-    edges = reader.edges_between(start.edges + 1, end.edges, known=last)
-    changes: list[Change] = []
-    if last > first:
-        for row in reader.commits(first, last - first, False):
-            changes += decode_changes(row.changes)
+    part = DIFF_ROWS_PER_READ if limit is None else min(limit + 1, DIFF_ROWS_PER_READ)
+
+    def nodes() -> Iterator[Node]:
+        for rows in _parts(start.nodes + 1, end.nodes + 1, part):
+            found = reader.nodes(rows, last)
+            yield from (found[row] for row in rows if sight.sees([found[row].id]))
+
+    def edges() -> Iterator[Edge]:
+        for rows in _parts(start.edges + 1, end.edges + 1, part):
+            found = [item.edge for item in reader.edges_between(rows[0], rows[-1], known=last)]
+            yield from (edge for edge in found if sight.sees([edge.source, edge.target]))
+
+    def changes() -> Iterator[Change]:
+        for row in reader.commits(first, last - first, False) if last > first else ():
+            yield from (one for one in decode_changes(row.changes) if sight.sees_change(one))
+
+    most = None if limit is None else limit + 1
+    found = [*islice(nodes(), most)], [*islice(edges(), most)], [*islice(changes(), most)]
     return Diff(
-        nodes=tuple(nodes), edges=tuple(item.edge for item in edges), changes=tuple(changes)
+        nodes=tuple(found[0][:limit]),
+        edges=tuple(found[1][:limit]),
+        changes=tuple(found[2][:limit]),
+        cut=limit is not None and any(len(one) > limit for one in found),
     )
+
+
+def _parts(first: int, end: int, size: int) -> Iterator[range]:
+    """Return the numbers from `first` up to `end`, some at a time."""
+    return (range(low, min(low + size, end)) for low in range(first, end, size))
 
 
 def check_commit_number(given: object, parameter: str) -> int:

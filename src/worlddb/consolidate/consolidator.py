@@ -30,10 +30,10 @@ from worlddb.consolidate.consolidation_run import (
     EdgePlan,
     InferredEdge,
     PlannedEdge,
+    plan_closure,
 )
 from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
 from worlddb.consolidate.summary_writer import write_summaries
-from worlddb.consolidate.transitive_closure import plan_closure
 from worlddb.errors import InvalidInputError, NotFoundError, ProviderError, RejectedError
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message, Summarizer

@@ -43,8 +43,9 @@ class Fading(Plain):
         often = "never recalled"
         if self.recalls:
             often = f"recalled {self.recalls} times, last {self.idle_days:.0f} days ago"
+        links = "1 link" if self.links == 1 else f"{self.links} links"
         return (
-            f"{self.age_days:.0f} days old, {often}, {self.links} links: "
+            f"{self.age_days:.0f} days old, {often}, {links}: "
             f"half of it is gone every {self.half_life_days:.0f} days, {self.retention:.1%} is left"
         )
 

@@ -11,8 +11,12 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from worlddb.consolidate.consolidation_run import ConsolidationRun, SummaryAction, SummaryChange
-from worlddb.consolidate.transitive_closure import topological_levels
+from worlddb.consolidate.consolidation_run import (
+    ConsolidationRun,
+    SummaryAction,
+    SummaryChange,
+    topological_levels,
+)
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message, Summarizer
@@ -21,6 +25,7 @@ from worlddb.model.records import EdgeDraft, Node
 from worlddb.ontology.edge_types import LEFT_OUT
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, InsideRow
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import (
     DERIVED,
     SUMMARY,
@@ -30,7 +35,6 @@ from worlddb.view.summary_view import (
     stale_summaries,
     whole_summaries,
 )
-from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import NAME_TYPES, Moment
 from worlddb.write.transaction import Transaction
 

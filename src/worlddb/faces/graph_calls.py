@@ -394,6 +394,12 @@ def _proof_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
                     "first", "The commit before the first change.", required=True, positional=True
                 ),
                 _number("last", "The last commit that counts.", required=True, positional=True),
+                Parameter(
+                    name="limit",
+                    type="whole",
+                    least=1,
+                    help="At most so many nodes, edges and changes each; by default all.",
+                ),
                 *scopes,
             ),
             result="Diff",

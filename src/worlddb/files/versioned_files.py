@@ -41,7 +41,7 @@ from worlddb.model.records import Node
 from worlddb.model.text_safety import secrets_in, without_secrets, without_sentences
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import find
 from worlddb.write.transaction import Transaction
 

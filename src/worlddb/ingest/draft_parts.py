@@ -25,7 +25,7 @@ from worlddb.model.origin import FULL, INDEPENDENT, NOTE, ORIGINS, USER, Origin,
 from worlddb.model.records import Node
 from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
 from worlddb.write.transaction import Transaction
 
 WORD, SENTENCE_END = re.compile(r"\w+"), re.compile(r"(?<=[.!?])\s+|\n+")

@@ -300,7 +300,7 @@ class Memory:
         if document is None:
             is_chat = messages is not None or not isinstance(text, str)
             return self._writer.write(either(text, messages), is_chat=is_chat, **options)
-        from worlddb.memory.document_writes import write_document
+        from worlddb.memory.rewrites import write_document
 
         if text is not None or messages is not None:
             raise InvalidInputError("give either text or messages, or a document")

@@ -38,8 +38,8 @@ from worlddb.model.records import (
 from worlddb.recall.hits import Hit, Recall, tokens_in
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import SUMMARY, stale_summaries
-from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 

@@ -52,7 +52,7 @@ from worlddb.model.text_safety import (
 )
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 from worlddb.write.node_rows import RETENTION, erased_with, held_scopes

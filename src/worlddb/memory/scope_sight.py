@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from threading import Lock
+from typing import Any
 
 from worlddb.audit.history import commit_row, log
 from worlddb.audit.undo import CommitEffects
@@ -14,9 +16,12 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import GENESIS, SCOPE, Change, Commit, Conflict, Proposal
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ROOT_ROW
+from worlddb.store.rows import ROOT_ROW, CommitRow
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import View
+
+LARGE_COMMIT = 10_000  # Nodes and edges; to count fewer takes some milliseconds.
+COUNTS_KEPT = 100  # Counts of large commits; a store has few of them.
 
 
 def inside_scopes(view: View, rows: set[int]) -> set[int]:
@@ -82,15 +87,48 @@ def visible_commit(view: View, seq: int) -> Commit | None:
     if seq == 0:
         return None
     commit = whole_commit(view.reader, seq)
-    before, row = commit_row(view.reader, seq - 1), commit_row(view.reader, seq)
-    nodes = inside_scopes(view, set(range(before.nodes + 1, row.nodes + 1)))
-    edges = view.reader.edges_between(before.edges + 1, row.edges)
-    ends = inside_scopes(view, {end for item in edges for end in (item.source, item.target)})
-    seen = [item for item in edges if {item.source, item.target} <= ends]
+    nodes, edges = COUNTS.of(view, seq)
     changes = tuple(one for one in commit.changes if sees_change(view, one))
-    if not nodes and not seen and not changes:
+    if not nodes and not edges and not changes:
         return None
-    return replace(commit, nodes=len(nodes), edges=len(seen), changes=changes)
+    return replace(commit, nodes=nodes, edges=edges, changes=changes)
+
+
+class CommitCounts:
+    """How many nodes and edges of a commit can be seen.
+
+    Those of a large commit are kept until somebody writes, a minute at most: a curve of growth asks
+    for the same commit many times, and an import has a million nodes. The hash of the last commit
+    names the store and what is in it.
+    """
+
+    def __init__(self) -> None:
+        self._counting = Lock()
+        self._kept: dict[tuple[Any, ...], tuple[int, int]] = {}
+
+    def of(self, view: View, seq: int) -> tuple[int, int]:
+        """Return the counts of commit `seq`."""
+        before, row = commit_row(view.reader, seq - 1), commit_row(view.reader, seq)
+        if row.nodes - before.nodes + row.edges - before.edges < LARGE_COMMIT:
+            return self._count(view, before, row)
+        when = int(view.moment.now.timestamp() // 60), view.moment.valid, view.moment.known
+        where = tuple(view.worlds), tuple(map(tuple, view.within))
+        key = view.reader.head().hash, seq, *where, *when
+        with self._counting:  # Those who ask at the same time wait for one count.
+            if key not in self._kept:
+                if len(self._kept) >= COUNTS_KEPT:
+                    self._kept.clear()
+                self._kept[key] = self._count(view, before, row)
+            return self._kept[key]
+
+    def _count(self, view: View, before: CommitRow, row: CommitRow) -> tuple[int, int]:
+        nodes = inside_scopes(view, set(range(before.nodes + 1, row.nodes + 1)))
+        edges = view.reader.edges_between(before.edges + 1, row.edges)
+        ends = inside_scopes(view, {end for item in edges for end in (item.source, item.target)})
+        return len(nodes), sum({item.source, item.target} <= ends for item in edges)
+
+
+COUNTS = CommitCounts()
 
 
 def _text_of(reader: Reader, ident: bytes) -> str:

@@ -38,7 +38,7 @@ from worlddb.model.records import (
 )
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, ListedOnly
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import NOWHERE, Moment, View, is_answer, moment_of
 
 DEFAULT_USER = "default"

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 
+from worlddb.audit.history import Sight, diff
 from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.ingest.identity_change import Split, decide_merges, split
@@ -413,8 +414,12 @@ class ScopedGraph:
             if commit is not None:
                 yield seq, commit
 
-    def diff(self, first: int, last: int, **scope: Unpack[ScopeIds]) -> Diff:
+    def diff(
+        self, first: int, last: int, *, limit: int | None = None, **scope: Unpack[ScopeIds]
+    ) -> Diff:
         """Return what the commits after `first` up to `last` did, inside the scope or the bounds.
+
+        With `limit`, at most so many nodes, edges and changes each; `cut` says if there are more.
 
         Raises:
             InvalidInputError: the later one was given first.
@@ -422,23 +427,20 @@ class ScopedGraph:
             RejectedError: the scope is outside the bounds of this memory.
         """
         reach = self.scopes.reach(scope)
-        if self.scopes.bounds:
-            for number in (first, last):
-                check_whole(number, "diff", 0)
-            with self.db.engine.store.read() as reader:
-                history = OwnHistory(self.scopes, reader, self._view(reader, reach))
-                first, last = history.upper(first), history.upper(last)
-        found = self.db.diff(first, last)
-        if not reach:
-            return found
+        if limit is not None:
+            check_whole(limit, "limit", 1)
         with self.db.engine.store.read() as reader:
+            if not reach:
+                return diff(reader, first, last, limit)
             view = self._view(reader, reach)
-            nodes = [node for node in found.nodes if sees(view, [node.id])]
-            return Diff(
-                nodes=tuple(_without_strangers(self.scopes, nodes)),
-                edges=tuple(edge for edge in found.edges if sees(view, [edge.source, edge.target])),
-                changes=tuple(one for one in found.changes if sees_change(view, one)),
-            )
+            if self.scopes.bounds:
+                for number in (first, last):
+                    check_whole(number, "diff", 0)
+                history = OwnHistory(self.scopes, reader, view)
+                first, last = history.upper(first), history.upper(last)
+            sight = Sight(partial(sees, view), partial(sees_change, view))
+            found = diff(reader, first, last, limit, sight)
+            return replace(found, nodes=tuple(_without_strangers(self.scopes, found.nodes)))
 
     def prove(self, id: bytes | str) -> Proven:
         """Return a proof that a node is in the store; `worlddb.verify_proof` checks it.

@@ -455,7 +455,7 @@ class MemoryWriter:
         origin: Origin | None = None,
     ) -> Written:
         """Replace a memory by another text; see `Memory.amend`."""
-        from worlddb.memory.amendments import amended
+        from worlddb.memory.rewrites import amended
 
         options: dict[str, Any] = {
             "at": at,
@@ -467,7 +467,7 @@ class MemoryWriter:
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Mark a memory; see `Memory.pin`."""
-        from worlddb.memory.amendments import refuse_ended
+        from worlddb.memory.rewrites import refuse_ended
 
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row, old = find_memory(view, id)

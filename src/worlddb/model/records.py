@@ -219,11 +219,12 @@ class Commit(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff(Plain):
-    """What happened between two commits: nodes and edges added, and every other change."""
+    """What happened between two commits: nodes and edges added, other changes; `cut` if more."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     changes: tuple[Change, ...]
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ from worlddb.recall.question import (
 )
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
 from worlddb.recall.hit_order import Ranking, newer_first
 from worlddb.store.interface import Reader
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import FACT, SUMMARY, stale_summaries, world_summaries
-from worlddb.view.trust_levels import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 if TYPE_CHECKING:

@@ -1,20 +1,24 @@
-"""Node filters: the steps of a query that look at one node at a time, for queries and for recall.
+"""Node filters: steps of a query that look at one node at a time, and how far a node is trusted.
 
 filter_type   type names → their subtypes and instances, where the ontology says so
 filter_time   valid at some time of a span
 where         a condition on metadata, type, source or time (`model.conditions`)
+
+Trust levels: how far nodes and edges are trusted, by the settings of the scope around them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from worlddb.errors import ProviderError
+from worlddb.model.address import Id
 from worlddb.model.conditions import matches
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.records import Node, Op, Query
+from worlddb.model.origin import FULL, NOTE, SETTINGS, level_of
+from worlddb.model.records import Edge, Node, Op, Query
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, inside
@@ -22,6 +26,7 @@ from worlddb.view.visibility import Moment, inside
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 INSTANCES, SUBTYPES = "instance_of", "subtype_of"
 
@@ -143,3 +148,36 @@ def filtered(
         wanted = op.where
         return {row for row, node in nodes.items() if wanted is None or matches(node, wanted)}
     raise ProviderError(f"{op.kind}: a rewrite may add filter_type, filter_time and where here")
+
+
+class TrustLevels:
+    """Answers for one snapshot or transaction; settings are read once for each world.
+
+    The settings of an inner world are laid over those of the worlds around it.
+    """
+
+    def __init__(self, reader: Reader, known: int | None = None) -> None:
+        self._reader = reader
+        self._known = known
+        self._settings: dict[Id | None, Mapping[str, Any]] = {None: {}}
+
+    def of(self, node: Node) -> int:
+        """Return how far a node is trusted."""
+        return level_of(node.origins, self.settings(node.parent)) if node.origins else FULL
+
+    def of_edge(self, edge: Edge, world: Id | None) -> int:
+        """Return how far an edge is trusted that somebody stated between two names of a world."""
+        origin = edge.metadata.get(NOTE)
+        return level_of((str(origin),), self.settings(world)) if origin else FULL
+
+    def settings(self, world: Id | None) -> Mapping[str, Any]:
+        """Return the settings that hold in a world."""
+        if world not in self._settings:
+            row = self._reader.node_row(world) if world is not None else None
+            node = None if row is None else self._reader.nodes([row], self._known).get(row)
+            found: Mapping[str, Any] = {}
+            if node is not None:
+                own = node.metadata.get(SETTINGS)
+                found = {**self.settings(node.parent), **(own if isinstance(own, Mapping) else {})}
+            self._settings[world] = found
+        return self._settings[world]

@@ -41,7 +41,7 @@ from worlddb.model.records import (
 from worlddb.ontology.edge_types import is_home
 from worlddb.store.interface import Reader, Writer
 from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow
-from worlddb.view.trust_levels import TrustLevels
+from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import proposal_value
 from worlddb.write.commit import Ledger
 from worlddb.write.node_rows import create_node, refuse_erased

@@ -26,8 +26,7 @@ from worlddb import Memory
 from worlddb.errors import InvalidInputError
 from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.http import oauth_tokens
-from worlddb.faces.http.access_tokens import access_of, make_access
-from worlddb.faces.http.oauth_rules import oauth_rules
+from worlddb.faces.http.access_tokens import access_of, make_access, oauth_rules
 from worlddb.faces.http.served_stores import check_tenants, tenant_stores
 
 from .authorization_server import AuthorizationServer, SigningKey, authorization_server, new_key

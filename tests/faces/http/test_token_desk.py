@@ -19,16 +19,16 @@ from worlddb.errors import RejectedError
 from worlddb.faces.call_models import result_class
 from worlddb.faces.calls import Call
 from worlddb.faces.http import access_tokens
-from worlddb.faces.http.access_tokens import (
+from worlddb.faces.http.access_tokens import Access, make_access, read_tokens
+from worlddb.faces.http.token_desk import TokenDesk
+from worlddb.faces.http.token_file import (
     USES_END,
-    Access,
     TokenUses,
-    make_access,
-    read_tokens,
+    add_token,
+    revoke_token,
+    rotate_token,
     uses_beside,
 )
-from worlddb.faces.http.token_desk import TokenDesk
-from worlddb.faces.http.token_file import add_token, revoke_token, rotate_token
 from worlddb.faces.server_calls import SERVER_CALLS
 
 from .serving import Site, serving, token

@@ -23,8 +23,9 @@ from patience import until
 from worlddb import Memory
 from worlddb.errors import InvalidInputError
 from worlddb.faces.face_settings import Settings
-from worlddb.faces.http.access_tokens import TokenUses, make_access, read_tokens, uses_beside
+from worlddb.faces.http.access_tokens import make_access, read_tokens
 from worlddb.faces.http.served_stores import OneStore, tenant_stores
+from worlddb.faces.http.token_file import TokenUses, uses_beside
 from worlddb.faces.http.worker_pool import WorkerStores, WriteLink, WriteServer, check_workers
 
 from .serving import Process, Site, serving, token

@@ -20,6 +20,8 @@ from worlddb.store.postgres.server_schema import MIGRATIONS
 
 psycopg = pytest.importorskip("psycopg")
 
+from worlddb.store.postgres.server_session import ServerSession  # noqa: E402 - it needs psycopg
+
 WAIT_S = 60
 
 
@@ -221,6 +223,25 @@ def test_connections_that_the_server_has_ended_are_replaced(server: str, address
             write_in_vain()
         write(db, "Eve")
         assert names(db) == {"Ada", "Bob", "Eve"}
+
+
+def test_a_server_that_says_goodbye_before_it_hangs_up_is_asked_again(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = ServerSession.begin
+    said: list[ServerSession] = []
+
+    def begin(session: ServerSession, *arguments: Any, **options: Any) -> None:
+        if not said:
+            said.append(session)
+            raise psycopg.errors.CrashShutdown("terminating connection")
+        real(session, *arguments, **options)
+
+    with worlddb.open(address) as db:
+        write(db, "Ada")
+        monkeypatch.setattr(ServerSession, "begin", begin)
+        assert names(db) == {"Ada"}
+        assert said[0].con.closed
 
 
 def test_each_acknowledged_commit_survives_the_killing_of_backends(

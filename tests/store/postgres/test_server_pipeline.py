@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import worlddb
-from worlddb import Memory
+from worlddb import ConflictError, Memory
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -90,6 +90,29 @@ def test_a_snapshot_is_not_told_the_rows_of_nodes_that_came_after_it(address: st
             row = now.node_row(bytes(node.id))
         assert row is not None
         assert before.node_row(bytes(node.id)) is None
+
+
+def test_a_pooler_that_loses_prepared_statements_is_noticed(address: str) -> None:
+    with worlddb.open(address) as db:
+        store: Any = db.engine.store
+        with db.transaction() as tx:
+            tx.create_node(type="Entity", name="Ada")
+        with store.read() as reader:
+            reader.session.run("SELECT 7")
+            # Another connection than the one that has prepared: here, and at the next beginning.
+            reader.session.run("DEALLOCATE ALL")
+            with pytest.raises(ConflictError, match="pooler"), store.translating():
+                reader.session.run("SELECT 7")
+        with db.transaction() as tx:
+            tx.create_node(type="Entity", name="Bob")
+        assert [commit.seq for commit in db.log()] == [0, 1, 2]
+        with store.read() as reader:
+            assert not reader.session.run("SELECT 1 FROM pg_prepared_statements")
+    with worlddb.open(address) as db:
+        store = db.engine.store
+        with store.read() as reader:
+            reader.session.run("DEALLOCATE ALL")
+        assert len(db.log()) == 3  # The next beginning fails, and is tried again without names.
 
 
 def test_a_write_and_a_recall_take_few_ways_to_the_server(

@@ -1,4 +1,4 @@
-"""Access: which hosts, web pages and tokens may call, and the scopes that each token opens.
+"""Access: which hosts, web pages, tokens and authorisation servers may call, and with which scopes.
 
 Tokens are listed in a TOML file:
 
@@ -17,10 +17,12 @@ Tokens are listed in a TOML file:
 A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
 role read. `worlddb tokens` writes such files.
 
-Token uses: when each token was last used, and how many memories it has written today.
+OAuth rules: whose tokens a server accepts, and which role and scopes a token opens here.
 
-Both are counted in memory and written beside the tokens file, at most once in `SAVE_EVERY_S`
-seconds and at the end. A process that is killed loses what it has counted since.
+    issuer, audience ─▶ is the token for us     scope ─▶ role     claims ─▶ user_id, tenant
+
+The server is a resource server (OAuth 2.1): people sign in at the issuer, never here. This module
+imports nothing of the extra `server`, so that a wrong setting is reported at once.
 """
 
 from __future__ import annotations
@@ -28,25 +30,118 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
-import json
 import os
 import re
 import socket
-import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.face_settings import Settings
-from worlddb.faces.http.oauth_rules import OAuthRules, oauth_rules
-from worlddb.faces.user_paths import replace_private_file, toml_in
+from worlddb.faces.server_calls import ROLES
+from worlddb.faces.user_paths import toml_in
 from worlddb.model.origin import Origin, check_origin
 from worlddb.model.records import KINDS, groups_of
+
+USUAL_ROLES = {role: f"worlddb:{role}" for role in ROLES}
+USUAL_BOUNDS = {"user_id": "sub"}
+METADATA_PATH = "/.well-known/oauth-protected-resource"
+MCP_PATH = "/mcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthRules:
+    """What a token must say. `roles` are by the scope of OAuth, `bounds` name the claims."""
+
+    issuer: str
+    resource: str | None
+    audiences: tuple[str, ...]
+    jwks_url: str | None
+    roles: Mapping[str, str]
+    bounds: Mapping[str, str]
+    tenant_claim: str | None
+    per_minute: int | None
+
+    def accepted_audiences(self, resource: str) -> tuple[str, ...]:
+        """Return what `aud` may name: what the settings say, else this server and its MCP."""
+        return self.audiences or (resource, f"{resource}/", resource + MCP_PATH)
+
+    def metadata(self, resource: str) -> dict[str, object]:
+        """Return the metadata of a protected resource (RFC 9728)."""
+        return {
+            "resource": resource,
+            "authorization_servers": [self.issuer],
+            "scopes_supported": list(self.roles),
+            "bearer_methods_supported": ["header"],
+            "resource_name": "WorldDB",
+        }
+
+
+def oauth_rules(settings: Settings) -> OAuthRules | None:
+    """Return the rules that the settings describe; None if nobody signs in by OAuth.
+
+    Raises:
+        InvalidInputError: a setting is wrong.
+    """
+    if settings.oauth_issuer is None:
+        return None
+    resource = settings.oauth_resource
+    roles = _pairs("oauth_roles", settings.oauth_roles, ROLES) or USUAL_ROLES
+    kinds = [f"{kind}_id" for kind in KINDS]
+    return OAuthRules(
+        issuer=safe_url(settings.oauth_issuer, "oauth_issuer"),
+        resource=None if resource is None else safe_url(resource, "oauth_resource").rstrip("/"),
+        audiences=settings.oauth_audience,
+        jwks_url=settings.oauth_jwks_url and safe_url(settings.oauth_jwks_url, "oauth_jwks_url"),
+        roles={scope: role for role, scope in roles.items()},
+        bounds=_pairs("oauth_bounds", settings.oauth_bounds, kinds) or USUAL_BOUNDS,
+        tenant_claim=settings.oauth_tenant_claim,
+        per_minute=settings.oauth_per_minute,
+    )
+
+
+def safe_url(given: str, name: str) -> str:
+    """Return a URL whose answers nobody on the way can change.
+
+    Raises:
+        InvalidInputError: it is no URL, or one without TLS of another machine.
+    """
+    try:
+        parts = urlsplit(given)
+        host = parts.hostname or ""
+        plain = host and parts.port != 0 and not (parts.username or parts.query or parts.fragment)
+    except ValueError:
+        plain = False
+    if not plain or parts.scheme not in ("http", "https"):
+        raise InvalidInputError(f"{name}: give a URL such as https://login.example.org")
+    if parts.scheme == "http" and not _is_this_machine(host):
+        raise InvalidInputError(f"{name}: {given:.100} has no TLS; give an https URL")
+    return given
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _pairs(name: str, given: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Return settings such as "read=memory.read" as a mapping."""
+    found = {}
+    for one in given:
+        key, _, value = (part.strip() for part in one.partition("="))
+        if key not in known or not value or " " in value:
+            raise InvalidInputError(
+                f"{name}: {one!r:.80}: write it as {known[0]}=NAME; known are {', '.join(known)}"
+            )
+        found[key] = value
+    return found
+
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 ANY_PORT = "*"
@@ -403,145 +498,3 @@ def _expiry(given: object) -> datetime | None:
     if not isinstance(given, datetime) or given.utcoffset() is None:
         raise InvalidInputError("expires: write it as 2027-01-31T00:00:00Z, without quotes")
     return given.astimezone(UTC)
-
-
-USES_END = ".uses.json"
-SAVE_EVERY_S = 60.0  # Whoever looks for a forgotten token asks for days, not for seconds.
-BYTES_MAX = 8 << 20  # More than as many tokens as a tokens file holds.
-
-
-@dataclass(slots=True)
-class TokenUse:
-    """What is known of one token: its last use, and how much it wrote on the last day it wrote."""
-
-    last_used: datetime | None = None
-    day: str = ""
-    written: int = 0
-
-    def written_on(self, day: str) -> int:
-        """Return how many memories it has written on a day."""
-        return self.written if self.day == day else 0
-
-
-class TokenUses:
-    """Counts the uses of tokens; safe to use from any thread."""
-
-    def __init__(
-        self,
-        tokens_file: str | None = None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._path = None if tokens_file is None else tokens_file + USES_END
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._uses = uses_beside(tokens_file)
-        self._changed = False
-        self._saved = time.monotonic()
-
-    def note(self, token: AccessToken) -> None:
-        """Note that a token was used now."""
-        with self._lock:
-            self._uses.setdefault(token.digest, TokenUse()).last_used = self._clock()
-            self._changed = True
-
-    def of(self, token: AccessToken) -> tuple[datetime | None, int]:
-        """Return when a token was last used, and how many memories it has written today."""
-        with self._lock:
-            use = self._uses.get(token.digest, TokenUse())
-            return use.last_used, use.written_on(_day(self._clock()))
-
-    def handed_over(self) -> dict[bytes, TokenUse]:
-        """Return all uses, and forget them: another process counts them from now on."""
-        with self._lock:
-            uses, self._uses = self._uses, {}
-            return uses
-
-    def add(self, uses: Mapping[bytes, TokenUse]) -> None:
-        """Note uses that another process has noted; what was written is counted here alone."""
-        with self._lock:
-            for digest, theirs in uses.items():
-                ours = self._uses.setdefault(digest, TokenUse())
-                ours.last_used = max(filter(None, (ours.last_used, theirs.last_used)), default=None)
-                self._changed = True
-
-    def all(self) -> dict[bytes, TokenUse]:
-        """Return all uses."""
-        with self._lock:
-            return dict(self._uses)
-
-    def replace(self, uses: dict[bytes, TokenUse]) -> None:
-        """Take over what another process has counted."""
-        with self._lock:
-            self._uses = uses
-
-    def take(self, token: AccessToken) -> float:
-        """Count a memory that is to be written; return the seconds to wait first, 0 for none."""
-        most, now = token.memories_per_day, self._clock()
-        if most is None:
-            return 0.0
-        with self._lock:
-            use, day = self._uses.setdefault(token.digest, TokenUse()), _day(now)
-            written = use.written_on(day)
-            if written >= most:
-                begin = now.replace(hour=0, minute=0, second=0, microsecond=0)
-                return (begin + timedelta(days=1) - now).total_seconds()
-            use.day, use.written, self._changed = day, written + 1, True
-        return 0.0
-
-    def give_back(self, token: AccessToken) -> None:
-        """Take back the count of a memory that was not written."""
-        with self._lock:
-            use = self._uses.get(token.digest)
-            if token.memories_per_day is not None and use is not None and use.written:
-                use.written -= 1
-
-    def save(self, tokens: Iterable[AccessToken], *, if_due: bool = False) -> None:
-        """Write the uses of the tokens that there are; a file that cannot be written is left.
-
-        With `if_due`, only if the last time is long enough ago.
-        """
-        if self._path is None or not self._changed:
-            return
-        if if_due and time.monotonic() - self._saved < SAVE_EVERY_S:
-            return
-        known = {token.digest for token in tokens}
-        with self._lock:
-            # Another server may use the same file: the later use is the last one.
-            for digest, theirs in _read(self._path).items():
-                ours = self._uses.setdefault(digest, theirs)
-                ours.last_used = max(filter(None, (ours.last_used, theirs.last_used)), default=None)
-            self._uses = {one: use for one, use in self._uses.items() if one in known}
-            held = {digest.hex(): _told(use) for digest, use in self._uses.items()}
-            self._changed, self._saved = False, time.monotonic()
-        with suppress(OSError):
-            replace_private_file(self._path, json.dumps(held))
-
-
-def uses_beside(tokens_file: str | None) -> dict[bytes, TokenUse]:
-    """Return what was written beside a tokens file, by the hash of the token."""
-    return {} if tokens_file is None else _read(tokens_file + USES_END)
-
-
-def _day(now: datetime) -> str:
-    return now.date().isoformat()
-
-
-def _told(use: TokenUse) -> dict[str, object]:
-    at = None if use.last_used is None else use.last_used.isoformat(timespec="seconds")
-    return {"last_used": at, "day": use.day, "written": use.written}
-
-
-def _read(path: str) -> dict[bytes, TokenUse]:
-    """Return the uses in a file; a file that is missing or wrong tells of none."""
-    try:
-        with open(path, "rb") as file:
-            held = json.loads(file.read(BYTES_MAX))
-        return {bytes.fromhex(digest): _use(told) for digest, told in held.items()}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return {}
-
-
-def _use(told: dict[str, object]) -> TokenUse:
-    at = told["last_used"]
-    last = None if at is None else datetime.fromisoformat(str(at)).astimezone(UTC)
-    return TokenUse(last, str(told["day"]), int(str(told["written"])))

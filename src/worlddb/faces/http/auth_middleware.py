@@ -28,9 +28,10 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worlddb.errors import RejectedError
-from worlddb.faces.http.access_tokens import Access, AccessToken, TokenUses, token_digest
+from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
 from worlddb.faces.http.http_problems import HttpError, problem_of, too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_file import TokenUses
 from worlddb.memory.memory import Memory
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from starlette.types import Message, Receive, Scope, Send
 from worlddb import __version__
 from worlddb.errors import WorldDBError
 from worlddb.faces.calls import Effect
-from worlddb.faces.http.access_tokens import Access, TokenUses
+from worlddb.faces.http.access_tokens import MCP_PATH, METADATA_PATH, Access
 from worlddb.faces.http.auth_middleware import (
     PAGES_PATH,
     AuthMiddleware,
@@ -53,7 +53,6 @@ from worlddb.faces.http.auth_middleware import (
     memory_for,
 )
 from worlddb.faces.http.http_problems import HttpError, problem, problem_of
-from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH
 from worlddb.faces.http.request_limits import (
     BODY_BYTES_MAX,
     BODY_S_MAX,
@@ -67,6 +66,7 @@ from worlddb.faces.http.rest_routes import openapi, rest_routes, server_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
 from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.token_desk import TokenDesk
+from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import WorkerStores
 from worlddb.faces.mcp.mcp_server import MemoryServer, OpenSubscriptions, make_server
 from worlddb.memory.memory import Memory

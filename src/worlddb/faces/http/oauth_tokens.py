@@ -24,9 +24,16 @@ import jwt
 
 from worlddb.embed.json_client import EndpointRefusedError, JsonClient, JsonServer
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.http.access_tokens import AccessToken, checked_tenant, token_digest
+from worlddb.faces.http.access_tokens import (
+    MCP_PATH,
+    METADATA_PATH,
+    AccessToken,
+    OAuthRules,
+    checked_tenant,
+    safe_url,
+    token_digest,
+)
 from worlddb.faces.http.http_problems import HttpError
-from worlddb.faces.http.oauth_rules import MCP_PATH, METADATA_PATH, OAuthRules, safe_url
 from worlddb.faces.server_calls import ROLES
 from worlddb.model.records import groups_of
 

@@ -32,16 +32,11 @@ from worlddb.errors import (
 from worlddb.faces.calls import CALLS, Call
 from worlddb.faces.diagnosis import Diagnosis, diagnosis_of, examine_served, ok
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
-from worlddb.faces.http.access_tokens import (
-    Access,
-    AccessToken,
-    TokenUses,
-    access_of,
-    checked_tenant,
-)
+from worlddb.faces.http.access_tokens import Access, AccessToken, access_of, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.http_problems import too_many
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.tenant_erasure import TenantErasure, erase_tenant
 from worlddb.faces.user_paths import VECTORS_END, tenant_key
 from worlddb.memory.memory import Memory

@@ -43,7 +43,7 @@ from worlddb import errors
 from worlddb.errors import InvalidInputError, StorageError, WorldDBError
 from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.face_settings import Settings
-from worlddb.faces.http.access_tokens import Access, AccessToken, TokenUse, TokenUses
+from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import TENANT, RateLimit
 from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.http.served_stores import (
@@ -55,6 +55,7 @@ from worlddb.faces.http.served_stores import (
     declared_call,
 )
 from worlddb.faces.http.server_metrics import MetricsState, ServerMetrics
+from worlddb.faces.http.token_file import TokenUse, TokenUses
 from worlddb.memory.memory import Memory
 from worlddb.model.origin import Origin
 

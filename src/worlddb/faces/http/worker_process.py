@@ -18,11 +18,11 @@ from contextlib import ExitStack, suppress
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.face_settings import Settings, open_memory
-from worlddb.faces.http.access_tokens import TokenUses
 from worlddb.faces.http.http_app import make_app
 from worlddb.faces.http.http_server import closing_timer, run_app, set_up_logs
 from worlddb.faces.http.served_stores import OneStore, TenantStores, read_access, tenant_stores
 from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import READY, WorkerOrders, WorkerStores, WriteLink
 from worlddb.memory.memory import Memory
 

@@ -289,7 +289,7 @@ def _written(done: Written) -> WriteAnswer:
 def _listed(page: MemoryPage) -> ListAnswer:
     memories = [MemoryAnswer.model_validate(memory) for memory in page]
     places = Counter(tuple(memory.scopes) for memory in memories)
-    common = list(places.most_common(1)[0][0]) if places else []
+    common = [*places.most_common(1)[0][0]] if places else []
     for memory, whole in zip(memories, page, strict=True):
         memory.text, memory.truncated = shortened(memory.text)
         memory.type = "" if memory.type in PLAIN_TYPES else memory.type

@@ -6,9 +6,8 @@ process, and tenants never wait for each other. All settings are those of a tran
 LOCAL`), so a pooler that hands out connections by transaction does no harm. Everything that starts
 a transaction is sent at once and tried again on a new connection while nothing has been done yet.
 
-Held worlds and caches look at the journal's head at the beginning of each read. So what another
-server has written is seen by the next read, without notifications, which would make all commits of
-a cluster wait for each other.
+Held worlds look at the journal's head at the beginning of each read. So what another server has
+written is seen by the next read, without notifications, for which all commits of a cluster wait.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.postgres.server_pipeline import Statement
+from worlddb.store.postgres.server_pipeline import POOLED, Statement
 from worlddb.store.postgres.server_schema import (
     MIGRATIONS,
     READER,
@@ -53,9 +52,7 @@ from worlddb.store.tables.derived_tables import PageCache
 from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter
 
-IDLE_MAX = (
-    8  # How many connections wait for the next session; a server has a hundred for everybody.
-)
+IDLE_MAX = 8  # Connections that wait for the next session; a server has a hundred for everybody.
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 """Between two attempts to connect: twice as long each time, and short against a restart."""
 LINE_OPTIONS: dict[str, Any] = {
@@ -69,6 +66,8 @@ LINE_OPTIONS: dict[str, Any] = {
 """A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
 address says itself holds instead."""
 FIRST_TENANT = "main"
+ENDS = "08", "57P"  # The classes of errors that end a connection.
+REFUSALS = "authentication failed", "does not exist", "no pg_hba.conf entry", "could not translate"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
 """The tables that an erasure takes texts from."""
 _SNAPSHOT = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)
@@ -87,6 +86,12 @@ MEANINGS: tuple[Meaning, ...] = (
         (errors.LockNotAvailable, errors.DeadlockDetected),
         ConflictError,
         "another writer took too long; try again, or open with a larger busy_timeout_s",
+    ),
+    (
+        POOLED,
+        ConflictError,
+        "a pooler between here and the server does not keep prepared statements; from now on none "
+        "are used, try again",
     ),
     (
         (errors.QueryCanceled,),
@@ -267,13 +272,14 @@ class PostgresStore:
         self._writing = ServerTransaction(self._begun, self._give_back, self._has)
         self._shared = SharedCommit(self._gate, self._writing)
         self._tenant = 0
+        self._prepares = True
         with server_errors(self.path):
             self._line = {**LINE_OPTIONS, **conninfo_to_dict(dsn), "autocommit": True}
-            self._tenant = self._open_tenant(tenant, create and not read_only)
+            self._open_tenant(tenant, create and not read_only)
 
     # -- opening -----------------------------------------------------------------------------------
 
-    def _open_tenant(self, tenant: str, create: bool) -> int:
+    def _open_tenant(self, tenant: str, create: bool) -> None:
         con = self._connect()
         try:
             if create:
@@ -285,21 +291,25 @@ class PostgresStore:
             if found[0] is None:
                 raise StorageError(f"{self.path}: has no tenant {tenant!r}; open it to write")
             self._tenant = found[0]
-            session = ServerSession(con, *self._told)
-            if create:
-                begin = self._begin_write(self._busy_timeout_s, is_derived=False)
-                session.begin(begin, is_snapshot=False)
-                if not session.run("SELECT 1 FROM commits LIMIT 1"):
-                    writer = TableWriter(session, self._pages)
-                    writer.insert_nodes([root_node()])
-                    writer.insert_texts([ROOT_TEXT])
-                    writer.insert_commit(first_commit())
-                session.commit()
-            self._idle.append(session)
         except BaseException:
             con.close()
             raise
-        return self._tenant
+        self._idle.append(ServerSession(con, *self._told))
+        if create:
+            self._begin_journal()
+
+    def _begin_journal(self) -> None:
+        """Write the root and the first commit of a tenant that has none."""
+        session = self._begun(self._begin_write(self._busy_timeout_s, is_derived=False))
+        try:
+            if not session.run("SELECT 1 FROM commits LIMIT 1"):
+                writer = TableWriter(session, self._pages)
+                writer.insert_nodes([root_node()])
+                writer.insert_texts([ROOT_TEXT])
+                writer.insert_commit(first_commit())
+            session.commit()
+        finally:
+            self._give_back(session)
 
     def _connect(self) -> psycopg.Connection[Any]:
         """Return a new connection; a server that restarts gets the time-out's time for it."""
@@ -334,15 +344,22 @@ class PostgresStore:
             try:
                 session, is_new = self._idle.pop(), False
             except IndexError:
-                session, is_new = ServerSession(self._connect(), *self._told), True
+                con, is_new = self._connect(), True
+                session = ServerSession(con, *self._told, prepares=self._prepares)
             try:
                 session.begin(begin, is_snapshot=is_snapshot)
                 return session
             except BaseException as error:
                 session.con.close()
-                is_lost = isinstance(error, psycopg.OperationalError) and session.con.broken
-                if is_new or not is_lost:
+                if not self._is_pooled(session) and (is_new or not _is_lost(error)):
                     raise
+
+    def _is_pooled(self, session: ServerSession) -> bool:
+        """Return whether a pooler has mixed prepared statements up; then none are made any more."""
+        if session.line.is_pooled:
+            self._prepares = False
+            _close_all(self._idle)
+        return session.line.is_pooled
 
     def _begin_read(self) -> list[Statement]:
         # One role where both are had: a prepared plan holds for the role it was made for.
@@ -360,7 +377,7 @@ class PostgresStore:
         con = session.con
         with suppress(psycopg.Error):
             session.end()
-        is_clean = not con.closed and not con.broken
+        is_clean = not con.closed and not con.broken and not self._is_pooled(session)
         if is_clean and len(self._idle) < IDLE_MAX:
             self._idle.append(session)
         else:
@@ -569,12 +586,13 @@ def _close_all(sessions: list[ServerSession]) -> None:
         sessions.pop().con.close()
 
 
+def _is_lost(error: BaseException) -> bool:
+    """Return whether a connection has ended: the server may say so before the line is closed."""
+    return isinstance(error, psycopg.OperationalError) and (error.sqlstate or ENDS[0]).startswith(
+        ENDS
+    )
+
+
 def _is_refusal(error: Exception) -> bool:
     """Return whether a server refused a login, which another attempt does not change."""
-    words = (
-        "authentication failed",
-        "does not exist",
-        "no pg_hba.conf entry",
-        "could not translate",
-    )
-    return any(word in str(error) for word in words)
+    return any(word in str(error) for word in REFUSALS)

@@ -1,7 +1,8 @@
 """Server pipeline: sends statements together over a connection, and waits once for all answers.
 
-Each statement is prepared when it is first sent. psycopg's own pipelines look at the socket for
-every statement, which costs more than most statements do.
+Each statement is prepared when it is first sent, unless a pooler stands in between that does not
+keep prepared statements. psycopg's own pipelines look at the socket for every statement, which
+costs more than most statements do.
 """
 
 from __future__ import annotations
@@ -23,13 +24,22 @@ Key = tuple[bytes, tuple[int, ...]]
 """The SQL, and the types of its values: what is prepared once."""
 
 
+POOLED = errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement
+"""What a server says where a pooler gives each transaction a connection that others have used."""
+
+
 class ServerPipeline:
-    """Sends statements over a connection, and reads what the server answers."""
+    """Sends statements over a connection, and reads what the server answers.
 
-    __slots__ = ("_con", "_names", "_number", "_values")
+    `is_pooled` turns true when the server has other prepared statements than this one has made.
+    """
 
-    def __init__(self, con: Connection[Any]) -> None:
+    __slots__ = ("_con", "_most", "_names", "_number", "_values", "is_pooled")
+
+    def __init__(self, con: Connection[Any], *, prepares: bool = True) -> None:
         self._con = con
+        self._most = PREPARED_MAX if prepares else 0
+        self.is_pooled = False
         self._values = Transformer(con)
         self._names: dict[Key, bytes] = {}
         self._number = 0
@@ -56,6 +66,7 @@ class ServerPipeline:
             raise
         self._leave_pipeline()
         if error is not None:
+            self.is_pooled = isinstance(error, POOLED)
             raise error
         rows = [self._loaded(result) for result in found[-answers:]]
         return rows, (found[-1].command_status or b"").decode()
@@ -77,7 +88,7 @@ class ServerPipeline:
         name, is_new = self._names.get(key), False
         if name is None:
             sql, types = key
-            if len(self._names) >= PREPARED_MAX:
+            if len(self._names) >= self._most:
                 pgconn.send_query_params(sql, values, types, formats, Format.BINARY)
                 return [None]
             self._number += 1

@@ -143,12 +143,12 @@ class ServerSession(SqlSession):
         "_kept",
         "_known",
         "_later",
-        "_line",
         "_of_commit",
         "_rows",
         "_streams",
         "foreseen",
         "is_snapshot",
+        "line",
     )
 
     def __init__(
@@ -157,8 +157,10 @@ class ServerSession(SqlSession):
         context: SessionContext,
         rows: dict[bytes, int],
         known: KnownAnswers,
+        *,
+        prepares: bool = True,
     ) -> None:
-        self._line = ServerPipeline(con)
+        self.line = ServerPipeline(con, prepares=prepares)
         self._rows = rows
         self._known = known
         self._kept: list[Statement] = []
@@ -185,7 +187,7 @@ class ServerSession(SqlSession):
             self.con.wait(fetch_many(self.con.pgconn))
             self._is_ending = False
         asked = (HEAD_SQL, REACHED_SQL, MODELS_SQL) if is_snapshot else (HEAD_SQL, REACHED_SQL)
-        found, _ = self._line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
+        found, _ = self.line.ask([*statements, *((sql, None) for sql in asked)], len(asked))
         self.foreseen = dict(zip(asked, map(FoundRows, found), strict=True))
         if is_snapshot and found[0]:
             self.head = Head(*found[0][0])
@@ -226,7 +228,7 @@ class ServerSession(SqlSession):
         self.context.statements += 1
         self._await_later()
         kept, self._kept = self._kept, []
-        return self._line.ask([*kept, (sql, values)])
+        return self.line.ask([*kept, (sql, values)])
 
     def keep(self, sql: str, values: Any = None) -> None:
         """Run a statement without an answer, together with the next that has one."""
@@ -246,7 +248,7 @@ class ServerSession(SqlSession):
         self._await_later()
         if self._kept:
             kept, self._kept = self._kept, []
-            self._later = pool.submit(self._line.ask, kept)
+            self._later = pool.submit(self.line.ask, kept)
 
     def _await_later(self) -> None:
         if self._later is not None:

@@ -200,8 +200,9 @@ def teach_types(con: Connection[Any]) -> None:
     """Let a connection send every number as int8 and every text as text.
 
     By default psycopg chooses the smallest type that a number fits, so that one statement would be
-    prepared again and again.
+    prepared again and again. psycopg itself prepares nothing: `ServerPipeline` does.
     """
+    con.prepare_threshold = None
     con.adapters.register_dumper(int, Int8BinaryDumper)
     con.adapters.register_dumper(str, StrBinaryDumper)
     con.adapters.register_dumper(RowNumbers, RowNumbersDumper)

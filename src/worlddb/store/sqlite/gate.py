@@ -199,13 +199,17 @@ class Gate:
             )
         self.check_open()
 
+    def _first(self) -> Turn | None:
+        """Return the turn that it is; a list is made in one step, while others come and go."""
+        return next(iter(list(self._turns)), None)
+
     def holds(self, turn: Turn) -> bool:
         """Return whether it is still this block's turn."""
-        return next(iter(self._turns), None) is turn
+        return self._first() is turn
 
     def is_mine(self) -> bool:
         """Return whether this thread is the writer."""
-        first = next(iter(self._turns), None)
+        first = self._first()
         if first is None or first.thread is not threading.current_thread():
             return False
         if first.is_over():
@@ -216,7 +220,7 @@ class Gate:
     def pass_on(self, turn: Turn) -> None:
         """Wake the next writer, after a turn was left."""
         turn.forget()
-        first = next(iter(self._turns), None)
+        first = self._first()
         if first is not None and first.wake.locked():
             first.wake.release()
 

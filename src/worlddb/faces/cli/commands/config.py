@@ -1,8 +1,13 @@
-"""`worlddb config`, `doctor`, `models` and `completion`: this installation."""
+"""`worlddb config`, `doctor`, `models`, `completion`, `setup` and `hook`: this installation.
+
+`worlddb setup` and `worlddb hook`: connect a client to this memory, and answer its events.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -15,15 +20,20 @@ from worlddb.faces.cli.command_options import (
     OK,
     action_of,
     command,
+    flag,
     option,
     report,
     wants_json,
 )
 from worlddb.faces.cli.terminal import Progress, amount, one_line, paint, print_json, print_table
+from worlddb.faces.hooks.client_dialects import DIALECTS
+from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from worlddb.faces.clients.client_catalog import McpClient
+    from worlddb.faces.clients.client_file import ClientEdit
     from worlddb.faces.diagnosis import DoctorFinding
 
 
@@ -271,3 +281,282 @@ def _cell(value: Any) -> str:
     if value is None or value == []:
         return "-"
     return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+# `worlddb hook`: answer an event of a coding client.
+
+
+@command(
+    "hook EVENT",
+    option("event", "EVENT", "the event as the client names it, such as UserPromptSubmit"),
+    option(
+        "--client",
+        "NAME",
+        f"who sends it: {', '.join(DIALECTS)} (default: claude-code)",
+        choices=tuple(DIALECTS),
+        default="claude-code",
+    ),
+)
+def run_hook(args: argparse.Namespace) -> int:
+    """Answer an event of a coding client.
+
+    Read a client's hook JSON on stdin and answer it in the client's format: what is
+    remembered about a prompt goes to the model, what was said is captured in the
+    background. It never fails, blocks for a second at most, and asks no model.
+    'worlddb setup CLIENT --hooks' lets a client call it. WORLDDB_HOOKS=off, or the
+    prompt 'worlddb off', switches it off; see docs/hooks.md.
+
+    Examples:
+      echo '{"prompt": "How do we deploy?"}' | worlddb hook UserPromptSubmit  # try it
+      worlddb hook Stop --client codex < event.json                           # as Codex calls it
+    """
+    from worlddb.faces.hooks.hook_command import answer
+
+    flags = {name: getattr(args, name, None) for name in ("db", "key_file")}
+    return answer(args.event, args.client, **flags)
+
+
+# `worlddb setup`: connect an MCP client to this memory, let it call hooks, or undo both.
+
+NAMES = (
+    "claude",
+    "claude-code",
+    "cursor",
+    "vscode",
+    "codex",
+    "windsurf",
+    "zed",
+    "gemini",
+    "copilot",
+    "opencode",
+    "cline",
+    "goose",
+)
+CARRIED = ("path", "key_file", "keyring", "user_id", "embedder", "models_dir")
+"""Settings that are written into the entry when they come from this shell; never secrets."""
+
+
+@command(
+    "setup CLIENT",
+    option("client", "CLIENT", ", ".join(NAMES), choices=NAMES, nargs="?"),
+    flag("--hooks", "let the client capture and inject by hooks; see docs/hooks.md"),
+    flag("--remove", "take out what setup put in: of CLIENT, or of all clients"),
+    option("--user-id", "ID", "the user whose memory it is where a call names none"),
+    option("--http", "URL", "the address of a running 'worlddb serve'"),
+    option("--token", "TEXT", "for --http (default: $WORLDDB_TOKEN)"),
+    flag("--project", "use the settings of the current folder"),
+    flag("--write", "write the client's settings"),
+    flag("--dry-run", "show what --write would change"),
+)
+def run_setup(args: argparse.Namespace) -> int:
+    """Connect Claude, Cursor, VS Code, Codex and others.
+
+    Print the entry that connects an MCP client to this memory, or write it into the
+    client's settings. --write keeps a backup beside the file, changes only our own
+    entry, and refuses a file that it cannot parse. Store, user and embedder from --db
+    or your environment go into the entry. Restart the client afterwards.
+    --remove takes out our entry and our hooks at once, and nothing else.
+
+    Examples:
+      worlddb setup cursor                                       # print it, to paste
+      worlddb setup claude --dry-run                             # what would change in Claude's settings
+      worlddb setup claude --write                               # do it
+      worlddb setup claude-code --project --write                # for this folder only (.mcp.json)
+      worlddb setup vscode --http http://127.0.0.1:8765 --write  # a running server
+      worlddb setup claude-code --hooks --write                  # capture and inject by hooks
+      worlddb setup --remove --dry-run                           # what would be taken out
+    """  # noqa: E501
+    if args.remove:
+        return _remove(args)
+    if args.client is None:
+        raise InvalidInputError(f"setup: give a CLIENT: {', '.join(NAMES)}")
+    if args.hooks:
+        return _set_hooks(args)
+    from worlddb.faces.clients.client_catalog import client_named
+    from worlddb.faces.clients.client_file import edit_for
+    from worlddb.faces.face_settings import SERVER_REMEDY, is_installed
+
+    client = client_named(args.client)
+    entry = _entry(args, client)
+    if args.http is None and not is_installed():
+        print(f"'worlddb mcp' is not installed yet; run: {SERVER_REMEDY}", file=sys.stderr)
+    path = client.path(in_project=args.project)
+    if not args.write and not args.dry_run:
+        _print_snippet(args, client, entry, path)
+        return 0
+    return _apply(args, client.name, client.title, edit_for(client, path, entry), "connected")
+
+
+def _apply(args: argparse.Namespace, name: str, title: str, edit: ClientEdit, what: str) -> int:
+    """Write an edit, unless only shown, and report it."""
+    from worlddb.faces.clients.client_file import apply_edit
+
+    backup = apply_edit(edit) if not args.dry_run and edit.changes else None
+    if wants_json(args):
+        written = edit.changes and not args.dry_run
+        found = {"client": name, "path": edit.path, "entry": dict(edit.entry)}
+        print_json(found | {"changed": edit.changes, "written": written, "backup": backup})
+    else:
+        _print_result(args, title, edit, backup, what)
+    return 0
+
+
+def _set_hooks(args: argparse.Namespace) -> int:
+    from worlddb.faces.clients.client_catalog import launch_command
+    from worlddb.faces.clients.client_file import (
+        hook_client,
+        hook_commands,
+        hooks_edit,
+        plugin_folder,
+    )
+
+    if args.http is not None or args.token is not None or args.user_id is not None:
+        raise InvalidInputError(
+            "setup --hooks: a hook finds a running server by itself; set WORLDDB_URL, "
+            "WORLDDB_TOKEN and WORLDDB_SCOPE in the client's environment instead"
+        )
+    client = hook_client(args.client)
+    given = ("--db", getattr(args, "db", None)), ("--key-file", getattr(args, "key_file", None))
+    flags = [word for flag, path in given if path for word in (flag, _named(path, args.project))]
+    commands = hook_commands(client, launch_command(in_project=args.project), *flags)
+    path = client.path(in_project=args.project)
+    edit = hooks_edit(client, path, commands)
+    if client.note:
+        print(client.note, file=sys.stderr)
+    if not args.write and not args.dry_run:
+        print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
+        print_json({"hooks": {event: [entry] for event, entry in edit.entry.items()}})
+        print(f"'worlddb setup {args.client} --hooks --write' puts it there", file=sys.stderr)
+        print(f"the same as a plug-in: {one_line(plugin_folder(client))}", file=sys.stderr)
+        return 0
+    return _apply(args, client.name, client.title, edit, "set up with hooks")
+
+
+def _remove(args: argparse.Namespace) -> int:
+    from worlddb.faces.clients.client_catalog import CLIENTS
+    from worlddb.faces.clients.client_file import HOOK_CLIENTS, hooks_removal, removal_from
+
+    found = 0
+    for name in NAMES if args.client is None else [args.client]:
+        client, caller = CLIENTS.get(name), HOOK_CLIENTS.get(name)
+        # A file may hold both, so the second is looked for when the first is out.
+        if client is not None and not (args.project and client.project is None):
+            edit = removal_from(client, client.path(in_project=args.project))
+            if edit is not None:
+                found += 1
+                _apply(args, name, client.title, edit, "disconnected")
+        if caller is not None:
+            edit = hooks_removal(caller, caller.path(in_project=args.project))
+            if edit is not None:
+                found += 1
+                _apply(args, name, caller.title, edit, "without our hooks")
+    if not found and not wants_json(args):
+        print("nothing of ours is there")
+    return 0
+
+
+def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
+    from worlddb.faces.clients.client_catalog import http_entry, launch_command, stdio_entry
+    from worlddb.faces.face_settings import settings_from
+
+    if args.http is not None:
+        if args.user_id or getattr(args, "db", None):
+            raise InvalidInputError("setup --http: a running server has its own store and user")
+        return http_entry(client, args.http, settings_from(args).token, in_project=args.project)
+    if args.token is not None:
+        raise InvalidInputError("setup --token: needs --http; over stdio there is no token")
+    return stdio_entry(client, launch_command(in_project=args.project), _variables(args))
+
+
+def _variables(args: argparse.Namespace) -> dict[str, str]:
+    """Return the variables for the entry: a client starts the server without this shell's.
+
+    In the settings of a project, which are shared, no path leads out of its folder: what this
+    shell's environment says is for this machine alone.
+
+    Raises:
+        InvalidInputError: an option names such a path.
+    """
+    from worlddb.faces.face_settings import (
+        FILE_VARIABLE,
+        KINDS,
+        config_path,
+        origins,
+        settings_from,
+    )
+    from worlddb.faces.user_paths import is_file
+
+    settings = settings_from(args)
+    file = _path(config_path(), args.project) if os.environ.get(FILE_VARIABLE) else None
+    env = {} if file is None else {FILE_VARIABLE: file}
+    for one in origins(args):
+        if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
+            value = str(getattr(settings, one.name))
+            is_path = KINDS[one.name].is_path and is_file(value)
+            path_of = _named if one.origin.startswith("flag") else _path
+            told = path_of(value, args.project) if is_path else value
+            if told is not None:
+                env[KINDS[one.name].variable] = told
+    return env
+
+
+def _named(value: str, in_project: bool) -> str:
+    """Return a path for an entry that an option names.
+
+    Raises:
+        InvalidInputError: it leads out of the project.
+    """
+    found = _path(value, in_project)
+    if found is None:
+        raise InvalidInputError(
+            f"{value}: is outside the project, and others who use its settings have no such path; "
+            "leave it out, or leave --project out"
+        )
+    return found
+
+
+def _path(value: str, in_project: bool) -> str | None:
+    """Return a path for an entry: absolute, or from the folder of a project; None outside it."""
+    whole = os.path.abspath(value)
+    if not in_project:
+        return whole
+    inside = os.path.relpath(whole)
+    return None if inside.split(os.sep)[0] == os.pardir else inside
+
+
+def _print_snippet(
+    args: argparse.Namespace, client: McpClient, entry: dict[str, Any], path: str
+) -> None:
+    import json
+    import shlex
+
+    from worlddb.faces.clients.client_catalog import SERVER
+    from worlddb.faces.clients.client_file import set_toml
+    from worlddb.faces.clients.settings_text import set_yaml
+
+    whole = {client.key: {SERVER: entry}}
+    if wants_json(args):
+        print_json({"client": client.name, "path": path, "entry": entry, "settings": whole})
+        return
+    print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
+    if client.format != "json":
+        setter = set_toml if client.format == "toml" else set_yaml
+        print(visible(setter("", (client.key, SERVER), entry)), end="")
+    else:
+        print(json.dumps(whole, indent=2))
+    more = [args.client, *(["--project"] if args.project else [])]
+    print(f"'worlddb setup {shlex.join(more)} --write' puts it there for you", file=sys.stderr)
+
+
+def _print_result(
+    args: argparse.Namespace, title: str, edit: ClientEdit, backup: str | None, what: str
+) -> None:
+    path = one_line(edit.path)
+    if not edit.changes:
+        print(f"{title} is already {what}: {path}")
+    elif args.dry_run:
+        print(visible(edit.diff()), end="")
+    else:
+        kept = f"; backup: {one_line(backup)}" if backup else ""
+        print(f"{title} is {what} now: {path}{kept}")
+        print(f"restart {title}, so that it reads its settings again", file=sys.stderr)

@@ -174,8 +174,7 @@ def run_tokens(args: argparse.Namespace) -> int:
 def _listed(args: argparse.Namespace, path: str) -> int:
     from datetime import UTC, datetime
 
-    from worlddb.faces.http.access_tokens import TokenUse, uses_beside
-    from worlddb.faces.http.token_file import state_of, tokens_in
+    from worlddb.faces.http.token_file import TokenUse, state_of, tokens_in, uses_beside
 
     now, uses, unused = datetime.now(UTC), uses_beside(path), TokenUse()
     rows = [

@@ -193,6 +193,10 @@ function App() {
       if (!place().params.scope && found.scopes.length) change({ scope: found.scopes[0].name });
     }, () => {});
   }, [access, stamp]);
+  useEffect(() => { // In a narrow window the menu is one long line.
+    const [side, current] = [document.querySelector(".side"), document.querySelector(".side [aria-current]")];
+    if (current && side.scrollWidth > side.clientWidth) current.scrollIntoView({ inline: "center", block: "nearest" });
+  }, [where.page, access]);
   useEffect(() => {
     const [title] = PAGES[where.page] || HIDDEN[where.page] || PAGES.memories;
     document.title = `${title} · WorldDB`;

@@ -154,7 +154,7 @@ function Options({ name, params, title }) {
   const field = (part, label, more) => html`<label>${label} <input name=${key(part)} value=${params[key(part)] || ""} ...${more} onChange=${(event) => change({ [key(part)]: event.target.value })} /></label>`;
   const box = (part, label) => html`<label><input type="checkbox" name=${key(part)} checked=${Boolean(params[key(part)])} onChange=${(event) => change({ [key(part)]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
   return html`<div class="bar small" role="group" aria-label=${title}>
-    ${field("k", "k", { type: "number", min: 1, max: 1000, placeholder: "10" })} ${field("tokens", "tokens", { type: "number", min: 1, placeholder: "no limit" })} ${field("sure", "confidence", { type: "number", min: 0, max: 1, step: 0.05, placeholder: "any" })}
+    ${field("k", "hits", { type: "number", min: 1, max: 1000, placeholder: "10" })} ${field("tokens", "tokens at most", { type: "number", min: 1, placeholder: "no limit" })} ${field("sure", "confidence from", { type: "number", min: 0, max: 1, step: 0.05, placeholder: "any" })}
     ${field("type", "type", { list: "recall-types", size: 8, placeholder: "all" })} ${name === "b" && field("at", "true when", { type: "date" })}
     ${box("ended", "also ended")} ${box("sums", "summaries first")}
   </div>`;
@@ -175,7 +175,7 @@ function Answers({ params, scope, stamp }) {
   const first = useLoaded((signal) => recall(left, signal), [JSON.stringify(left), stamp]);
   const second = useLoaded((signal) => (params.two ? recall(right, signal) : Promise.resolve(null)), [params.two, JSON.stringify(right), stamp]);
   const both = params.two && first.data && second.data;
-  return html`<div class="bar">${["Python", "curl", "test"].map((kind) => html`<button disabled=${!first.data} onClick=${() => copy(asCode(kind.toLowerCase(), left, first.data.hits))}>Copy as ${kind}</button>`)}</div>
+  return html`<div class="bar small copies"><span class="soft">Copy as</span>${["Python", "curl", "test"].map((kind) => html`<button aria-label=${`Copy as ${kind}`} disabled=${!first.data} onClick=${() => copy(asCode(kind.toLowerCase(), left, first.data.hits))}>${kind}</button>`)}</div>
     <div class=${params.two ? "pair" : ""}>
       <${Answer} title="Hits" found=${first} other=${both && second.data} />
       ${params.two && html`<${Answer} title="Hits with the second settings" found=${second} other=${both && first.data} />`}

@@ -174,7 +174,7 @@ export function GraphOf({ start, scope, params = {} }) {
       const text = textOf(node);
       return html`<g key=${node.id} class=${node.id === one.id ? "chosen" : ""} role="button" tabindex="0" aria-label=${`Expand ${text.slice(0, 60)}`} onClick=${() => choose(node.id)} onKeyDown=${(event) => event.key === "Enter" && choose(node.id)}>
         <circle class=${`c${COLOURS[node.type] ?? 4}`} cx=${point.x} cy=${point.y} r=${node.id === start ? 11 : 8} />
-        <text x=${point.x + 12} y=${point.y + 4}>${text.length > 32 ? `${text.slice(0, 31)}…` : text}<title>${node.type}: ${text}</title></text></g>`;
+        <text x=${point.x + (node.id === one.id ? 18 : 12)} y=${point.y + 4}>${text.length > 32 ? `${text.slice(0, 31)}…` : text}<title>${node.type}: ${text}</title></text></g>`;
     })}</svg>
     <p class="small"><span class="soft">${one.type}:</span> ${textOf(one).slice(0, 200)} <a href=${link(one.type === "Entity" ? "people" : "memory", one.id)}>Open</a></p>
     <p class="small soft legend">${kinds.map((kind) => html`<span key=${kind}><svg viewBox="0 0 8 8" aria-hidden="true"><circle class=${`c${COLOURS[kind] ?? 4}`} cx="4" cy="4" r="4" /></svg>${kind}</span>`)}<span>Choose a node to see what is linked with it. ${nodes.length} nodes, ${lines.length} edges${nodes.length >= NODES_MAX ? "; no more are shown" : ""}.</span></p>`;

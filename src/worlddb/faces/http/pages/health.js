@@ -70,7 +70,7 @@ export function Health({ access, stamp }) {
   }, [stamp]);
   return html`<h1>Health</h1><${Loaded} of=${page}>${({ health, metrics, from, scopes }) => {
     const value = (name) => (metrics.find((one) => one.name === name) || { value: 0 }).value;
-    return html`<div class="columns">
+    return html`<div class="columns figures">
         <${Figure} title="server" value=${health.status} note=${`version ${health.version}`} />
         ${access.admin && html`<${Figure} title="store" value=${size(value("worlddb_store_bytes"))} note=${count(value("worlddb_store_commits"), "commit")} />
         <${Figure} title="written since the start" value=${value("worlddb_memories_written_total").toLocaleString("en")} note=${`${value("worlddb_memories_retired_total").toLocaleString("en")} ended`} />
@@ -79,8 +79,8 @@ export function Health({ access, stamp }) {
       ${!access.admin ? html`<${Empty} title="More needs an admin token">Sizes, times and the check are for whoever runs the server.</${Empty}>` : html`
         <h2>Growth</h2><${Growth} scope=${{}} from=${from} stamp=${stamp} />
         <${Doctor} stamp=${stamp} />
-        <h2>Time to answer</h2><div class="scroll"><table><thead><tr><th>route</th><th class="tight">requests</th><th class="tight">P50</th><th class="tight">P95</th><th class="tight">P99</th></tr></thead><tbody>
-          ${routes(metrics).map((one) => html`<tr key=${one.route}><td class="mono">${one.route}</td><td class="tight">${one.count.toLocaleString("en")}</td>${one.times.map((time) => html`<td class="tight">${took(time)}</td>`)}</tr>`)}</tbody></table></div>
+        <h2>Time to answer</h2><div class="scroll"><table><thead><tr><th>route</th><th class="tight wide">requests</th><th class="tight">P50</th><th class="tight">P95</th><th class="tight">P99</th></tr></thead><tbody>
+          ${routes(metrics).map((one) => html`<tr key=${one.route}><td class="mono">${one.route}</td><td class="tight wide">${one.count.toLocaleString("en")}</td>${one.times.map((time) => html`<td class="tight">${took(time)}</td>`)}</tr>`)}</tbody></table></div>
         <${Check} />`}`;
   }}</${Loaded}>`;
 }

@@ -11,11 +11,12 @@ const OF_NODES = new Set(["close_node", "place", "erase"]);
 const TEXTS_MAX = 100; // Texts that are looked up for one difference.
 const TEXTS_IN_PAGE = 2000; // Nodes of a page of commits; an import has more, and is shown by its numbers.
 const EDGES_SHOWN = 20; // A commit of an import has thousands.
+const SHOWN_MAX = 200; // Nodes and changes of one difference; an import has a million.
 
 /** What the commits after `first` up to `last` did, in words, with the texts of what they changed. */
 function Difference({ first, last, scope }) {
   const page = useLoaded(async (signal) => {
-    const data = await get("/v1/diff", { first, last, ...scope }, signal);
+    const data = await get("/v1/diff", { first, last, limit: SHOWN_MAX, ...scope }, signal);
     const texts = new Map(data.nodes.map((node) => [node.id, textOf(node)]));
     const ends = data.edges.slice(0, EDGES_SHOWN).flatMap((edge) => [edge.source, edge.target]);
     const missing = [...new Set([...data.changes.filter((one) => OF_NODES.has(one.kind)).map((one) => one.id), ...ends])].filter((id) => !texts.has(id)).slice(0, TEXTS_MAX);
@@ -23,7 +24,7 @@ function Difference({ first, last, scope }) {
     for (const node of found.nodes) texts.set(node.id, textOf(node));
     return { ...data, texts };
   }, [first, last]);
-  return html`<${Loaded} of=${page}>${({ nodes, edges, changes, texts }) => {
+  return html`<${Loaded} of=${page}>${({ nodes, edges, changes, texts, cut }) => {
     const named = (id) => (texts.has(id) ? html`<a href=${link("memory", id)}>${texts.get(id).slice(0, 120)}</a>` : html`<span class="mono">${id.slice(0, 8)}</span>`);
     if (!nodes.length && !edges.length && !changes.length) return html`<p class="soft">Nothing that can be seen here.</p>`;
     return html`<ul>
@@ -31,6 +32,7 @@ function Difference({ first, last, scope }) {
     ${changes.map((one, place) => html`<li key=${place}><span class="chip warn">${KINDS[one.kind] || one.kind}</span> ${named(one.id)} <span class="small soft">${(one.detail && one.detail.reason) || ""}</span></li>`)}
     ${edges.slice(0, EDGES_SHOWN).map((edge) => html`<li key=${edge.id} class="small soft">${named(edge.source)} — ${edge.type} → ${named(edge.target)}</li>`)}
     ${edges.length > EDGES_SHOWN && html`<li class="small soft">and ${edges.length - EDGES_SHOWN} more edges</li>`}
+    ${cut && html`<li class="small soft">There is more: these are the first ${SHOWN_MAX}. <code>worlddb diff ${first} ${last}</code> shows all.</li>`}
   </ul>`;
   }}</${Loaded}>`;
 }
@@ -79,6 +81,9 @@ async function sampled(scope, from, signal) {
   return pages.map((page, place) => ({ time: times[place] / 1000, seq: page.commits.length ? page.commits[0].seq : 0 }));
 }
 
+/** A time of the axis: the day, or the minute where the whole curve is of a day or two. */
+const moment = (time, span) => (span > 2 * 86400e3 ? day(time) : new Date(time).toISOString().slice(0, 16).replace("T", " "));
+
 /** How many commits there were up to each time, from the beginning of the scope until now. */
 export function Growth({ scope, from, stamp }) {
   const page = useLoaded((signal) => (from ? sampled(scope, from, signal) : Promise.resolve([])), [JSON.stringify(scope), from, stamp]);
@@ -87,8 +92,8 @@ export function Growth({ scope, from, stamp }) {
   const [first, last] = points.length ? [points[0].time, points[points.length - 1].time] : [0, 0];
   const line = points.map((one) => `${(last === first ? 0 : (600 * (one.time - first)) / (last - first)).toFixed(1)},${(90 - (80 * one.seq) / most).toFixed(1)}`).join(" L");
   // The place of the curve is kept while it loads, so that nothing jumps.
-  return html`<svg class="plot" viewBox="0 0 600 110" preserveAspectRatio="none" role="img" aria-label=${points.length ? `${most} commits, from ${day(first)} to ${day(last)}` : "Growth"}>
-    ${points.length > 1 && html`<path class="area" d=${`M0,90 L${line} L600,90 Z`} /><path d=${`M${line}`} />`}</svg><p class="small soft">${points.length ? `${most.toLocaleString("en")} commits, from ${day(first)} to ${day(last)}` : " "}</p>`;
+  return html`<figure class="growth"><svg class="plot" viewBox="0 0 600 90" preserveAspectRatio="none" role="img" aria-label=${points.length ? `${most} commits, from ${day(first)} to ${day(last)}` : "Growth"}>
+    ${points.length > 1 && html`<path class="area" d=${`M0,90 L${line} L600,90 Z`} /><path d=${`M${line}`} />`}</svg><figcaption class="small soft"><span>${first ? moment(first, last - first) : " "}</span><span>${points.length ? count(most, "commit") : ""}</span><span>${last ? moment(last, last - first) : ""}</span></figcaption></figure>`;
 }
 
 /** Where the scope begins, or the oldest of all scopes. */
@@ -130,12 +135,12 @@ export function Journal({ where, access, scope, stamp }) {
     const commits = [...data.commits, ...more];
     if (!commits.length) return html`<${Empty} title="No commits yet">Every write is a commit, with who made it.</${Empty}>`;
     return html`<${Growth} scope=${scope} from=${data.from} stamp=${stamp} />
-      <form class="bar" onSubmit=${choose}><label>What changed after commit <input type="number" name="first" min="0" required value=${params.first || ""} /></label><label>up to commit <input type="number" name="last" min="1" required value=${params.last || ""} /></label><button>Compare</button>
+      <form class="bar span" onSubmit=${choose}><label>What changed after commit <input type="number" name="first" min="0" required value=${params.first || ""} /></label><label>up to commit <input type="number" name="last" min="1" required value=${params.last || ""} /></label><button>Compare</button>
         ${span && html`<button type="button" class="link" onClick=${() => change({ first: "", last: "" })}>Close</button>`}</form>
       ${span && html`<div class="card"><${Difference} ...${span} scope=${scope} /></div>`}
-      <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight">when</th><th class="tight wide">who</th><th>what</th><th class="tight">actions</th></tr></thead><tbody>
-      ${commits.map((one, place) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
-        <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} />${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
+      <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight wide">when</th><th class="tight wide">who</th><th>what</th><th class="tight">actions</th></tr></thead><tbody>
+      ${commits.map((one, place) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight wide"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
+        <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} /><span class="narrow small soft"><${Time} at=${one.time} /> </span>${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
           ${open === one.seq && html`<${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} />`}</td>
         <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${canWrite && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`)}
       </tbody></table></div>

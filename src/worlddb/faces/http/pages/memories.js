@@ -1,10 +1,10 @@
 // Memories: a table with search as you type, filters, keys, pages, bulk actions, and a way back for each action.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { attempt, change, Chip, copy, day, Dialog, Empty, FIRST_PAGE, link, Loaded, notify, save, textOf, TextDialog, Time, useKeys, useLoaded, useTyped } from "./parts.js";
+import { attempt, change, Chip, copy, day, Dialog, Empty, FIRST_PAGE, link, Loaded, notify, oneAtATime, save, textOf, TextDialog, Time, useKeys, useLoaded, useTyped } from "./parts.js";
 import { amend, changed, erase, isPinned, pin, retire, undoOf } from "./actions.js";
 
-const TYPING_MS = 30; // A search is cheaper than waiting for the next key; an older one is broken off.
+const search = oneAtATime();
 const PAGE = 50;
 const FOUND_MAX = 50;
 const EXPORT_PAGE = 1000; // As many as one call returns.
@@ -42,7 +42,7 @@ function Found({ text, query }) {
 function Filters({ params }) {
   const [open, setOpen] = useState(false);
   const set = (more) => change({ ...more, ...FIRST_PAGE });
-  const text = (name, label, more = {}) => html`<label>${label} <input size="9" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
+  const text = (name, label, more = {}) => html`<label>${label} <input size="4" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
   const box = (name, label) => html`<label><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
   const used = Object.keys(FILTERS).filter((name) => params[name]);
   return html`<button class="narrow-only" aria-expanded=${open} onClick=${() => setOpen(!open)}>Filters${used.length ? ` (${used.length})` : ""} ${open ? "▴" : "▾"}</button>
@@ -51,7 +51,6 @@ function Filters({ params }) {
     ${text("tag", "Tag")} ${text("source", "Source")} ${text("since", "Since", { type: "date" })} ${text("before", "Before", { type: "date" })}
     <label>Ended <select name="ended" value=${params.ended || ""} onChange=${(event) => set({ ended: event.target.value })}><option value="">not shown</option><option value="1">also shown</option><option value="only">only these</option></select></label>
     ${box("pinned", "pinned")} ${box("expiring", "expiring")}
-    <button class="link" disabled=${!used.length} onClick=${() => set(Object.fromEntries(used.map((name) => [name, ""])))}>Clear filters</button>
   </div>`;
 }
 
@@ -153,11 +152,17 @@ function useMemories({ params, scope, stamp }) {
   const common = { ...scope, ...clocksOf(params), types: params.type ? [params.type] : undefined, include_retired: ended || undefined };
   const list = (limit, cursor, signal) => get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit, cursor }, signal);
   const page = useLoaded(async (signal) => {
-    if (params.q) return { rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common }, signal)).hits.map(asRow), next: null };
+    if (params.q) return search(async () => ({ rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common })).hits.map(asRow), next: null, query: params.q }), signal);
     const found = await list(PAGE, params.after, signal);
     return { rows: found.memories, next: found.next_cursor };
   }, [params.q, params.scope, params.as_of, params.known_at, params.after, stamp, ...Object.keys(FILTERS).map((name) => params[name])]);
   return { page, all: params.q ? null : list };
+}
+
+/** The field of the search, by itself: a key draws nothing else anew. */
+function Search({ given, box }) {
+  const [text, type] = useTyped("q", given, true);
+  return html`<input class="grow" type="search" ref=${box} placeholder="Search …  ( / )" aria-label="Search memories" value=${text} onInput=${(event) => type(event.target.value)} />`;
 }
 
 function Bulk({ picked, onNone, onErase, onExport }) {
@@ -195,7 +200,6 @@ export function EraseDialog({ memories, onDone, onClose }) {
 export function Memories({ where, access, scope, stamp }) {
   const { params } = where;
   const canWrite = !access.read_only && !params.as_of && !params.known_at;
-  const [query, setQuery] = useTyped("q", params.q || "", TYPING_MS);
   const [chosen, setChosen] = useState(new Set());
   const [at, setAt] = useState(-1);
   const [dialog, setDialog] = useState(null);
@@ -231,19 +235,21 @@ export function Memories({ where, access, scope, stamp }) {
     notify(written.created ? "Remembered." : "This was known already.", undoOf(written));
     changed();
   });
+  const used = Object.keys(FILTERS).filter((name) => params[name]);
   const isAll = rows.length > 0 && rows.every((row) => chosen.has(row.id));
 
   return html`<h1>Memories</h1>
     <div class="bar">
-      <input class="grow" type="search" ref=${box} placeholder="Search …  ( / )" aria-label="Search memories" value=${query} onInput=${(event) => setQuery(event.target.value)} />
+      <${Search} given=${params.q || ""} box=${box} />
+      ${used.length > 0 && html`<button class="link" onClick=${() => change({ ...Object.fromEntries(used.map((name) => [name, ""])), ...FIRST_PAGE })}>Clear filters</button>`}
       ${canWrite && html`<button class="main" onClick=${() => setDialog({ kind: "add" })}>Add</button>`}
       <button onClick=${() => setDialog({ kind: "export" })} disabled=${!rows.length}>Export</button>
     </div>
     <${Filters} params=${params} />
     ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => setDialog({ kind: "erase" })} onExport=${() => setDialog({ kind: "export" })} />`}
-    <${Loaded} of=${page}>${({ next }) => rows.length === 0 ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
+    <${Loaded} of=${page}>${({ next, query }) => rows.length === 0 ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
       : html`<div class="scroll"><table class="rows"><thead><tr>${canWrite && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => setChosen(isAll ? new Set() : new Set(rows.map((row) => row.id)))} /></th>`}<th>What</th><th class="tight wide">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight wide">Actions</th>`}</tr></thead>
-          <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} query=${params.q} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
+          <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} query=${query} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
         <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
     ${dialog && dialog.kind === "add" && html`<${AddDialog} onDone=${add} onClose=${close} />`}
     ${dialog && dialog.kind === "export" && html`<${ExportDialog} rows=${rows} picked=${picked} all=${all} onClose=${close} />`}

@@ -28,23 +28,23 @@ export function change(more) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** A text of a field that is also in the address: typing changes it (after `pause` ms, or when sent), and so does another address. */
-export function useTyped(name, given, pause) {
+/** A text of a field that is also in the address: typing changes it (at once, or when sent), and so does another address. */
+export function useTyped(name, given, atOnce) {
   const [text, setText] = useState(given);
   const sent = useRef(given);
-  const send = () => {
-    sent.current = text.trim();
+  const send = (now = text) => {
+    if (now.trim() === sent.current && atOnce) return;
+    sent.current = now.trim();
     change({ [name]: sent.current, ...FIRST_PAGE });
+  };
+  const type = (now) => {
+    setText(now);
+    if (atOnce) send(now);
   };
   useEffect(() => {
     if (given !== sent.current) { sent.current = given; setText(given); }
   }, [given]);
-  useEffect(() => {
-    if (pause === undefined) return undefined;
-    const later = setTimeout(() => text.trim() !== sent.current && send(), pause);
-    return () => clearTimeout(later);
-  }, [text]);
-  return [text, setText, send];
+  return [text, type, send];
 }
 
 // -- values ----------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ export function Chip({ kind = "", title, children }) {
 export function useLoaded(load, keys) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
   const [turn, setTurn] = useState(0);
-  useEffect(() => {
+  useLayoutEffect(() => { // Before the page is drawn: an effect would ask some frames later.
     const stop = new AbortController();
     setState((old) => ({ ...old, loading: true }));
     load(stop.signal).then(
@@ -100,6 +100,16 @@ export function useLoaded(load, keys) {
     return () => stop.abort();
   }, [...keys, turn]);
   return { ...state, again: () => setTurn((old) => old + 1) };
+}
+
+/** Return what runs one search after another: those that a later key has made needless are never sent. */
+export function oneAtATime() {
+  let last = Promise.resolve();
+  return (work, signal) => {
+    const turn = last.then(() => (signal.aborted ? null : work()));
+    last = turn.catch(() => {});
+    return turn;
+  };
 }
 
 export function Problem({ error, again }) {

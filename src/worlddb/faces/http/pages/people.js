@@ -2,11 +2,11 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { clocksOf, clockSteps, get, post } from "./api.js";
 import { changed, undoOf } from "./actions.js";
-import { attempt, Chip, count, day, Empty, link, Loaded, notify, textOf, Time, useLoaded, useTyped } from "./parts.js";
+import { attempt, Chip, count, day, Empty, link, Loaded, notify, oneAtATime, textOf, Time, useLoaded, useTyped } from "./parts.js";
 import { isClaim } from "./memory.js";
 
+const search = oneAtATime();
 const NAMES = 100; // One page of names.
-const TYPING_MS = 60;
 const SAID_MAX = 200; // Memories that speak of one; the newest say most.
 
 /** Decide on two names: the same or not, or take a decision back. */
@@ -38,8 +38,8 @@ function Facts({ texts, edges }) {
     const later = facts.filter((other) => other.edge.metadata.relation === one.edge.metadata.relation && other.edge.metadata.value !== one.edge.metadata.value && other.edge.valid_from > one.edge.valid_from);
     if (later.length) one.until = later.map((other) => other.edge.valid_from).sort()[0];
   }
-  return html`<h2>What is known</h2><div class="scroll"><table class="claims"><thead><tr><th>relation</th><th>value</th><th class="tight">since</th><th class="tight">until</th><th class="wide">said in</th></tr></thead><tbody>
-    ${facts.map(({ node, edge, until }) => html`<tr key=${edge.id} class=${until && new Date(until) <= new Date() ? "ended" : ""}><td>${edge.metadata.relation}</td><td class="text">${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} /></td><td class="tight"><${Time} at=${until} /></td><td class="wide"><a href=${link("memory", node.id)}>${textOf(node)}</a></td></tr>`)}</tbody></table></div>`;
+  return html`<h2>What is known</h2><div class="scroll"><table class="claims"><thead><tr><th>relation</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th><th class="wide">said in</th></tr></thead><tbody>
+    ${facts.map(({ node, edge, until }) => html`<tr key=${edge.id} class=${until && new Date(until) <= new Date() ? "ended" : ""}><td>${edge.metadata.relation}</td><td class="text">${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} />${until && html`<span class="narrow"><br />to <${Time} at=${until} /></span>`}</td><td class="tight wide"><${Time} at=${until} /></td><td class="wide"><a href=${link("memory", node.id)}>${textOf(node)}</a></td></tr>`)}</tbody></table></div>`;
 }
 
 function Identity({ identity, canWrite, scope }) {
@@ -82,14 +82,14 @@ function Person({ id, params, access, scope, stamp }) {
 }
 
 function Names({ params, scope, stamp }) {
-  const [text, setText] = useTyped("q", params.q || "", TYPING_MS);
+  const [text, setText] = useTyped("q", params.q || "", true);
   const [more, setMore] = useState([]);
   const list = (cursor, signal) => get("/v1/interior", { type: "Entity", limit: NAMES, cursor, ...scope, ...clocksOf(params) }, signal);
   const page = useLoaded(async (signal) => {
     setMore([]);
     if (!params.q) return list(undefined, signal);
-    const found = await post("/v1/query", { query: { text: params.q, match: "all", steps: [...clockSteps(params), { op: "filter_type", types: ["Entity"] }], limit: NAMES }, ...scope }, signal);
-    return { nodes: found.nodes, next_cursor: null };
+    const query = { text: params.q, match: "all", steps: [...clockSteps(params), { op: "filter_type", types: ["Entity"] }], limit: NAMES };
+    return search(async () => ({ nodes: (await post("/v1/query", { query, ...scope })).nodes, next_cursor: null }), signal);
   }, [params.q, params.scope, params.as_of, params.known_at, stamp]);
   return html`<h1>People and names</h1>
     <div class="bar"><input class="grow" type="search" aria-label="Search names" placeholder="Search names, by whole words …" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
