@@ -35,6 +35,8 @@ from store.postgres.outages import cut_lines, failovers, killed_servers, side_by
 
 KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
+LIFE_WRITES = 570  # of `crash.cut`, about
+KILLS_PER_STORE = 50  # The whole store is checked after each: one for all took most of an hour.
 LIVES_PER_STORE = 10
 """So many processes with policies are killed on one store."""
 SHARER = Path(__file__).parents[1] / "crash" / "sharer.py"
@@ -70,10 +72,11 @@ class Outcome:
 def kills(folder: Path, rounds: int, seed: int) -> Outcome:
     """Kill a writer at random moments: what it acknowledged is there."""
     moments = random.Random(seed)
-    witness = Witness(folder / "store.db")
     outcome = Outcome()
     for number in range(rounds):
         outcome.tried += 1
+        if number % KILLS_PER_STORE == 0:
+            witness = Witness(folder / f"{number // KILLS_PER_STORE}.db")
         try:
             acks = witness.kill(seed + number, moments.choice((0, 1, 8)), moments.uniform(0, 0.02))
         except AssertionError as error:
@@ -106,11 +109,11 @@ def policy_kills(folder: Path, rounds: int, seed: int) -> Outcome:
     for number in range(rounds):
         outcome.tried += 1
         # A new store each few lives: what is under hold is never erased, and the file grows.
-        store = folder / f"{number // LIVES_PER_STORE}.db"
+        store, life = folder / f"{number // LIVES_PER_STORE}.db", number % LIVES_PER_STORE
         try:
-            done = kill_keeper(store, number, moments.choice((0, 1, 3)), moments.uniform(0, 0.2))
+            done = kill_keeper(store, life, moments.choice((0, 1, 3)), moments.uniform(0, 0.2))
         except AssertionError as error:
-            outcome.failures.append(f"policy kill {number}: {error!s:.200}")
+            outcome.failures.append(f"policy kill {number}: {error!s:.500}")
             break
         outcome.count("policies applied", done)
     return outcome
@@ -175,8 +178,8 @@ def _wrong_rights(path: Path, rights: dict[tuple[str, str], bool | None]) -> lis
 def power_cuts(folder: Path, rounds: int, seed: int) -> Outcome:
     """Cut the power at writes to the disk, spread over the life of a writer."""
     outcome = Outcome()
-    # A life has some 300 writes; an odd step meets both the headers and the pages of the log.
-    for life in lives(folder, "power", "full", max(1, 300 // rounds) | 1):
+    # An odd step meets both the headers and the pages of the log.
+    for life in lives(folder, "power", "full", max(1, LIFE_WRITES // rounds) | 1):
         outcome.tried += 1
         try:
             verify(life, may_lose=False)
@@ -327,8 +330,12 @@ def hostile_texts(folder: Path, rounds: int, seed: int) -> Outcome:
 
 
 def _seconds(memory: worlddb.Memory, text: str) -> float:
+    """Return how long it takes to write a text, and the same as a chat of short messages."""
     began = time.process_time()
     memory.write(text, user_id="mallory")
+    parts = (text[at : at + 40] for at in range(0, len(text), 40))
+    chat = [{"role": "user", "content": part} for part in parts if part.strip()]
+    memory.write(messages=chat, user_id="trudy")
     return time.process_time() - began
 
 
@@ -456,7 +463,7 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "encrypted kills": (encrypted_kills, 2, 100),
     "policy kills": (policy_kills, 1, 100),
     "shared kills": (shared_kills, 2, 150),
-    "power cuts": (power_cuts, 2, 250),
+    "power cuts": (power_cuts, 2, 570),
     "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),
     "mutated imports": (mutated_imports, 15, 400),

@@ -2,12 +2,16 @@
 
     python cut.py FOLDER HOW DURABILITY STEP
 
-Each life is a child process with the files FOLDER/n/store.db and FOLDER/n/acks (one line for each
-acknowledged commit). SQLite writes through a VFS of our own, which counts writes, syncs,
-truncations and deletions. HOW says what is left at the nth:
+Each life has the files FOLDER/n/store.db and FOLDER/n/acks (one line for each acknowledged commit).
+SQLite writes through a VFS of our own, which counts writes, syncs, truncations and deletions. HOW
+says what is left at the nth:
 
-    kill    everything that was handed to the operating system: the process died
-    power   what was synced, and a random part of what was not: the machine died
+    kill    everything that was handed to the operating system: a child process dies there
+    power   what was synced, and a random part of what was not: the machine dies there
+
+A machine that dies leaves nothing but its disk. So one process lives once, and at each nth write
+the disk of that instant is copied, without what the power cut takes. To live anew up to
+each write would show the same disks, and take a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -15,9 +19,11 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -27,14 +33,19 @@ from worlddb.store.sqlite import gate as checkpoint
 from worlddb.store.sqlite.database_file import PAGE_BYTES
 
 COMMITS = 4
+LIFE = "life"  # The folder of the process that lives to its end.
 
 
 class Disk(apsw.VFS):
-    """The real file system, with a count of what is done to it and a memory of what is unsynced."""
+    """The real file system, with a count of what is done to it and a memory of what is unsynced.
 
-    def __init__(self, last: int, how: str) -> None:
-        self.last = last
-        self.how = how
+    `at` is called before an operation that is due: the first one, then each `every`th.
+    """
+
+    def __init__(self, at: Callable[[Disk], None], first: int, every: int) -> None:
+        self.at = at
+        self.due = first
+        self.every = every
         self.done = 0
         self.unsynced: list[tuple[str, int, bytes | None, bytes, int]] = []
         # One at a time, so that while the machine dies no other thread writes, or hears from its
@@ -53,12 +64,11 @@ class Disk(apsw.VFS):
             super().xDelete(filename, syncdir)
 
     def step(self) -> None:
-        """Count one operation; at the last one, die before it happens."""
+        """Count one operation; what is due comes before it happens."""
         self.done += 1
-        if self.done == self.last:
-            if self.how == "power":
-                self.lose()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self.done == self.due:
+            self.due += self.every
+            self.at(self)
 
     def note(self, path: str, offset: int, data: bytes | None) -> None:
         """Remember what a write (or, without data, a truncation) is about to replace."""
@@ -68,17 +78,18 @@ class Disk(apsw.VFS):
             before = file.read(-1 if data is None else len(data))
         self.unsynced.append((path, offset, data, before, size))
 
-    def lose(self) -> None:
-        """Undo what was not synced, then let a random part of it have reached the disk."""
-        luck = random.Random(self.last)
+    def cut_into(self, folder: Path) -> None:
+        """Copy the disk of this instant, without what a power cut takes."""
+        luck = random.Random(self.done)
+        shutil.copytree(folder.with_name(LIFE), folder)
         for path, offset, _, before, size in reversed(self.unsynced):
-            with open(path, "r+b") as file:
+            with open(folder / Path(path).name, "r+b") as file:
                 file.seek(offset)
                 file.write(before)
                 file.truncate(size)
         for path, offset, data, _, _ in self.unsynced:
             if luck.random() < 0.5:
-                with open(path, "r+b") as file:
+                with open(folder / Path(path).name, "r+b") as file:
                     file.seek(offset)
                     file.write(data or b"")
                     if data is None:
@@ -138,15 +149,27 @@ def commit(db: worlddb.WorldDB, acks: int, number: int) -> None:
 
 
 def run(root: Path, how: str, durability: str, step: int) -> None:
-    """Live again and again, each life a little longer; stop after the first whole one."""
+    """Make the lives that end at each `step`th write, and after them a whole one."""
     # So that one commit is enough for the background checkpoint to have work.
     checkpoint.LOG_BYTES_MIN = 20 * PAGE_BYTES
+    if how == "kill":
+        killed(root, durability, step)
+        return
+    life = root / LIFE
+    life.mkdir()
+    disk = Disk(lambda disk: disk.cut_into(root / f"{disk.done}"), 1, step)
+    live(life, durability)
+    life.rename(root / f"{disk.done + 1}")
+
+
+def killed(root: Path, durability: str, step: int) -> None:
+    """Live again and again, each life a little longer; stop after the first whole one."""
     for last in itertools.count(1, step):
         folder = root / f"{last}"
         folder.mkdir()
         child = os.fork()
         if child == 0:
-            disk = Disk(last, how)
+            disk = Disk(lambda _: os.kill(os.getpid(), signal.SIGKILL), last, step)
             live(folder, durability)
             assert disk.done
             os._exit(0)

@@ -15,7 +15,7 @@ from thinning import DEEP
 CUT = Path(__file__).with_name("cut.py")
 COMMITS = 4
 STEP = 17 if DEEP else 43
-"""Not every write: a life has some 300, and all of them take two minutes. Odd, so that it meets
+"""Not every write: a life has some 570, and `make chaos` has all of them. Odd, so that it meets
 both the headers and the pages of the log."""
 STEP_NORMAL = 61 if DEEP else 101
 

@@ -10,6 +10,8 @@ from random import Random
 import pytest
 
 from worlddb import Memory
+from worlddb.claims import claim, claim_lookup
+from worlddb.claims.claim import Standing, replaces
 from worlddb.ingest.extractors import RulesExtractor
 from worlddb.model.drafts import Message
 
@@ -94,3 +96,30 @@ def test_a_chat_is_bounded_as_a_whole() -> None:
     with Memory(":memory:", embedder="none", recluster="off") as memory:
         assert memory.write(messages=chat, user_id="ada").pending
         assert memory.write(messages=chat[:2], user_id="bob").pending is None
+
+
+@pytest.mark.parametrize("towns", [1, 400])
+def test_claims_of_a_chat_are_compared_with_a_few_others_each(
+    towns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All pairs were compared: a chat of 5,000 short messages took a minute."""
+    compared = 0
+
+    def counted(new: Standing, old: Standing) -> bool:
+        nonlocal compared
+        compared += 1
+        return replaces(new, old)
+
+    for module in (claim, claim_lookup):
+        monkeypatch.setattr(module, "replaces", counted)
+    chat = [{"role": "user", "content": f"I live in Town{n % towns}."} for n in range(400)]
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        memory.write(messages=chat, user_id="ada")
+        assert len(memory.recall("Where do I live?", user_id="ada")) > 0
+    assert compared <= 400 * 2 * claim.COMPARED_MAX  # not 400 * 400
+
+
+def test_a_message_counts_although_it_is_short() -> None:
+    chat = [{"role": "user", "content": "Hi."}] * (1 + RulesExtractor.chars_max // 100)
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        assert "2,622 messages" in (memory.write(messages=chat, user_id="ada").pending or "")

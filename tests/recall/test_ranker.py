@@ -13,7 +13,13 @@ import worlddb
 from worlddb import NodeDraft, RecallSettings, Weights, WorldDB
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.ranking_features import Form
-from worlddb.recall.ranker import Candidates, Scores, turns_before, weigh
+from worlddb.recall.ranker import (
+    Candidates,
+    Scores,
+    cosines_standing_out,
+    turns_before,
+    weigh,
+)
 
 LEFT_OUT = (
     "vector",
@@ -339,3 +345,24 @@ def test_the_cosine_of_an_embedder_that_reads_wholes_counts_more() -> None:
     )
     assert np.allclose(whole["vector"], SCALARS.whole_reading * by_words["vector"])
     assert whole["text"].tolist() == by_words["text"].tolist()
+
+
+def test_high_cosines_of_unrelated_texts_do_not_flatten_those_of_a_small_world() -> None:
+    drawn = np.random.default_rng(1)
+    for usual in (0.0, 0.7):  # some embedders give any two texts a cosine of 0.7
+        many = usual + drawn.normal(0.0, 0.05, 200)
+        few = many[:100]
+        apart, usually = (np.ptp(cosines_standing_out(it, 200)[:100]) for it in (few, many))
+        assert apart == pytest.approx(usually, rel=0.35)
+    alone = cosines_standing_out(np.array([0.9, 0.7]), 200)
+    assert alone[0] > alone[1]
+
+
+def test_an_embedder_that_reads_wholes_needs_no_feedback() -> None:
+    given = {"lanes": {"vector": np.array([0.9, 0.1])}, "alike": np.array([0.1, 0.9])}
+    by_words, whole = (
+        weigh(candidates(2, **given, reads_whole=is_whole), "x", NOON, Weights()).parts
+        for is_whole in (False, True)
+    )
+    assert "feedback" in by_words
+    assert "feedback" not in whole

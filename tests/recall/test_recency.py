@@ -219,7 +219,11 @@ def test_what_can_both_be_so_is_no_rival(old: str, new: str) -> None:
 
 
 def test_only_the_first_hits_are_compared_by_their_signs() -> None:
-    before = ("How much rent covers water? Our rent does.", "Our rent covers water.")
+    before = (
+        "How much rent covers water? Our rent does.",
+        "Our rent covers water.",
+        "We pay our rent on Mondays.",
+    )
     old, new, question = (
         "Our rent is 1,150 euros.",
         "Rent went up to 1,240 euros.",
@@ -230,4 +234,5 @@ def test_only_the_first_hits_are_compared_by_their_signs() -> None:
     for text in (*before, old):
         memory.write(text, at=EARLY)
     memory.write(new, at=LATE)
-    assert texts(memory.recall(question))[-1] == new
+    found = texts(memory.recall(question))
+    assert found.index(old) < found.index(new)

@@ -9,6 +9,7 @@ import pytest
 from worlddb import Memory
 
 from .attacks import ATTACKS, FACTS, ON_A_BRANCH, Attack, Fact, successes
+from .honest_texts import after_a_tool, conversations
 
 
 def named(one: object) -> str:
@@ -87,3 +88,13 @@ def test_what_others_wrote_elsewhere_is_no_echo() -> None:
         memory.write("I live in Paris.", origin="web", user_id="bob")
         done = memory.write("Note: I live in Paris.", origin="assistant", user_id="ada")
         assert memory.read(done.id, user_id="ada").trust == "full"
+
+
+def test_phrases_that_any_two_texts_share_are_no_echo() -> None:
+    """ "We did it" and "are you going to stay?" were: 7 of 431 turns after an unrelated tool."""
+    friends, project, _ = conversations()
+    assert after_a_tool(friends[:6], project[:6]).lowered == 0
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        memory.write("We did it! In the calendar. Are you going to stay? I'm sorry.", origin="web")
+        for said in ("Thank you all: we did it.", "Are you going to stay?", "In the calendar."):
+            assert memory.read(memory.write(said, origin="assistant").id).trust == "full"

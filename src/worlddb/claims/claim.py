@@ -15,11 +15,13 @@ What `yields` may be replaced like any other, but replaces nothing, so no draft 
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect, insort
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from worlddb.language.english.claim_values import tells_change, tells_move, tells_promotion
@@ -39,6 +41,7 @@ __all__ = [
     "Claim",
     "Claimed",
     "Standing",
+    "TimeLine",
     "adds_up",
     "agree",
     "claim_metadata",
@@ -227,6 +230,79 @@ def _may_comprise(new: Standing, old: Standing) -> bool:
     if new.vague or old.vague:
         return True
     return width_of(value_key(new.value)) != width_of(value_key(old.value))
+
+
+COMPARED_MAX = 32
+"""Values of one relation that stand at a time, or follow a claim, and are compared with it: the
+last that were said, the first that follow. More than a few are no time line any more, and a chat
+of thousands of them must not take minutes."""
+
+
+class TimeLine:
+    """What stands about one subject and relation, filed so that few claims are compared.
+
+    What stands is filed by value: whether a claim replaces another is asked once for each value.
+    What has ended is filed by its end: a claim changes it only if the claim began before that.
+    """
+
+    def __init__(self) -> None:
+        self.keys: set[tuple[Id, str, tuple[str, ...]]] = set()
+        self._claims: list[Standing] = []
+        self._standing: dict[tuple[object, ...], dict[int, None]] = {}
+        self._by_end: list[tuple[datetime, int]] = []
+        self._by_begin: list[tuple[datetime, int]] = []
+        self._by_word: list[tuple[datetime, int]] = []
+
+    def add(self, claim: Standing) -> None:
+        """File one more claim."""
+        number = len(self._claims)
+        self.keys.add(claim.key)
+        self._claims.append(claim)
+        insort(self._by_begin, (claim.began, number))
+        insort(self._by_word, (claim.said, number))
+        if claim.ends is None:
+            # Taken out and put back: the value that was said last comes last.
+            numbers = self._standing.pop(_form(claim), {})
+            numbers[number] = None
+            self._standing[_form(claim)] = numbers
+        else:
+            insort(self._by_end, (claim.ends, number))
+
+    def end(self, number: int, at: datetime) -> None:
+        """Let a claim end at a time, or earlier than it did."""
+        old = self._claims[number]
+        self._claims[number] = replace(old, ends=at)
+        if old.ends is None:
+            numbers = self._standing[_form(old)]
+            del numbers[number]
+            if not numbers:
+                del self._standing[_form(old)]
+        else:
+            self._by_end.remove((old.ends, number))
+        insort(self._by_end, (at, number))
+
+    def replaced_by(self, new: Standing) -> list[tuple[int, Standing]]:
+        """Return what a claim may end, by number: what stands, and what ended after it began."""
+        found: list[int] = []
+        for numbers in islice(reversed(self._standing.values()), COMPARED_MAX):
+            if replaces(new, self._claims[next(iter(numbers))]):
+                found += numbers
+        after = bisect(self._by_end, new.began, key=lambda ended: ended[0])
+        found += [number for _, number in self._by_end[after : after + COMPARED_MAX]]
+        return [(number, self._claims[number]) for number in sorted(found)]
+
+    def later_than(self, new: Standing) -> list[Standing]:
+        """Return what may follow a claim: what began later, or was said later."""
+        found: set[int] = set()
+        for filed, time in ((self._by_begin, new.began), (self._by_word, new.said)):
+            after = bisect(filed, time, key=lambda item: item[0])
+            found.update(number for _, number in filed[after : after + COMPARED_MAX])
+        return [self._claims[number] for number in sorted(found)]
+
+
+def _form(claim: Standing) -> tuple[object, ...]:
+    """Return what decides whether a claim is replaced by another, its times aside."""
+    return bool(claim.value), value_key(claim.value), value_key(claim.was), claim.vague
 
 
 @dataclass(slots=True)

@@ -48,6 +48,7 @@ from worlddb.claims.claim import (
     Claim,
     Claimed,
     Standing,
+    TimeLine,
     adds_up,
     relation_words,
     replaces,
@@ -355,33 +356,33 @@ def supersessions(
 
     `ids` are the nodes of the draft by key, as written. The node `spared` is left as it is: the
     caller ends that node itself. Claims are compared with claims of one subject and relation only,
-    each statement of a node once, so the cost grows with the text and not with its square.
+    each statement of a node once, and with few of these (`TimeLine`), so the cost grows with the
+    text and not with its square.
     """
-    standing: dict[tuple[Id, str], _Statements] = {}
+    standing: dict[tuple[Id, str], TimeLine] = {}
     for subject, found in stood.claims.items():
         for old in found:
-            standing.setdefault((subject, old.relation), _Statements()).add(old)
+            standing.setdefault((subject, old.relation), TimeLine()).add(old)
     written: set[Id] = set()
     ended: list[Supersession] = []
     for claim in claims:
         new = _as_standing(claim, nodes.get(claim.fact), ids, stood, home, now)
         if new is None or new.began > new.said:
             continue
-        others = standing.setdefault((new.subject, new.relation), _Statements())
+        others = standing.setdefault((new.subject, new.relation), TimeLine())
         if new.key in others.keys:
             continue
-        for old in others.of_others(new.carrier):
+        for number, old in others.replaced_by(new):
             is_later = old.said != new.said or old.carrier not in written
             if old.carrier != spared and _is_quotable(old) and _follows(new, old, is_later):
                 end = _ended(old, by=new, evidence=claim.text or claim.evidence[0].text)
                 if old.ends is None or end.at < old.ends:
                     ended.append(end)
-                    others.replace(old, replace(old, ends=end.at))
-        following = [one for one in others.of_others(new.carrier) if _follows(one, new, False)]
-        if following and _is_quotable(new):
-            ends = [_ended(new, by=one, evidence=one.text) for one in following]
-            ended.append(min(ends, key=lambda end: (end.at, bytes(end.by.carrier))))
-            new = replace(new, ends=ended[-1].at)
+                    others.end(number, end.at)
+        first = follow_up(new, others.later_than(new))
+        if first is not None:
+            ended.append(first)
+            new = replace(new, ends=first.at)
         others.add(new)
         written.add(new.carrier)
     return ended
@@ -401,27 +402,6 @@ def claims_about(
     """Return all functional claims about subjects that were stated in a world, as one time line."""
     edges = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,)))
     return _standing(reader, edges, home, moment, set)
-
-
-class _Statements:
-    """What stands about one subject and relation, by the node that states it."""
-
-    def __init__(self) -> None:
-        self.keys: set[tuple[Id, str, tuple[str, ...]]] = set()
-        self._by_carrier: dict[Id, list[Standing]] = {}
-
-    def add(self, claim: Standing) -> None:
-        self.keys.add(claim.key)
-        self._by_carrier.setdefault(claim.carrier, []).append(claim)
-
-    def replace(self, old: Standing, new: Standing) -> None:
-        claims = self._by_carrier[old.carrier]
-        claims[claims.index(old)] = new
-
-    def of_others(self, carrier: Id) -> list[Standing]:
-        """Return what other nodes state: a node never ends what it says itself."""
-        parts = (found for one, found in self._by_carrier.items() if one != carrier)
-        return [claim for found in parts for claim in found]
 
 
 def _ended(old: Standing, *, by: Standing, evidence: str) -> Supersession:

@@ -8,11 +8,11 @@ Memory parts: which drafted nodes count, and what the marks of a memory mean for
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import combinations
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from worlddb.claims.claim import Claim, value_key
 from worlddb.claims.claim_lookup import Stood
@@ -33,6 +33,8 @@ CLAUSE_END = re.compile(r"[:;,()\"“”„«»–—]+")  # "Noted: …", "… 
 WORD_CHARS_MIN = 4  # Shorter words ("the", "you", "was") are in every text.
 REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less than a quotation.
 QUOTED_WORDS_MIN = 3  # Two words in a row are in texts that have nothing to do with each other.
+TELLING_WORDS_MIN = 3  # Longer words of a clause; with a name or a number among them, one fewer.
+QUOTED_LONGER_MIN = 2  # Longer words of a whole sentence that is quoted, "i live in paris".
 LOOKED_FOR = 3  # Words of a clause by which it is looked up: two of them survive a rewording.
 LOOKED_AT = 16  # Texts with two of these words that are compared, the newest inside.
 SENTENCES_MAX = (
@@ -123,30 +125,68 @@ def origins_of(
 
 def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
     """Return the origins of messages, where an assistant that repeats a tool has the tool's."""
-    heard: list[tuple[str, frozenset[str]]] = []
+    heard = _HeardChat()
     found = []
     for message, origin in zip(messages, origins, strict=True):
-        if origin == "assistant" and heard:
-            sentences = [_words(one) for one in _sentences(message.text)]
-            origin = least(
-                (
-                    origin,
-                    *(
-                        before
-                        for before, words in heard
-                        for one in sentences
-                        if len(one & words) > REPEATED * len(one)
-                    ),
-                )
-            )
+        if origin == "assistant" and heard.sentences:
+            origin = least((origin, *heard.repeated_in(message.text)))
         elif level_of((origin,)) < FULL:
-            heard.append((origin, _words(message.text)))
+            heard.add(origin, message.text)
         found.append(origin)
     return found
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(word for word in WORD.findall(text.casefold()) if len(word) >= WORD_CHARS_MIN)
+class _HeardChat:
+    """The sentences that less trusted speakers of one chat have said so far, by their words."""
+
+    def __init__(self) -> None:
+        self.sentences: list[tuple[str, _Sentence]] = []
+        self._by_word: dict[str, list[int]] = {}
+
+    def add(self, origin: str, text: str) -> None:
+        for sentence in map(_Sentence.of, _sentences(text)):
+            for word in sentence.words:
+                self._by_word.setdefault(word, []).append(len(self.sentences))
+            self.sentences.append((origin, sentence))
+
+    def repeated_in(self, text: str) -> Iterator[str]:
+        """Yield the origins of sentences that a text repeats."""
+        for sentence in _sentences(text):
+            said, clauses = _said_in(sentence)
+            known = sorted(
+                {word for one in clauses for word in one if word in self._by_word},
+                key=lambda word: (len(self._by_word[word]), word),
+            )
+            numbers = {at for word in known[:LOOKED_AT] for at in self._by_word[word][-LOOKED_AT:]}
+            for origin, other in (self.sentences[at] for at in sorted(numbers)):
+                if _repeated(said, clauses, (other,)):
+                    yield origin
+
+
+class _Sentence(NamedTuple):
+    """A sentence as it is compared: its words, and those of them that are names or numbers."""
+
+    plain: str
+    words: frozenset[str]
+    telling: frozenset[str]
+    asks: bool
+
+    @classmethod
+    def of(cls, text: str) -> _Sentence:
+        """Return a sentence of a text."""
+        plain = _plain(text)
+        telling = frozenset(
+            word.casefold()
+            for at, word in enumerate(WORD.findall(text))
+            if (at and len(word) > 1 and word[0].isupper()) or any(map(str.isdigit, word))
+        )
+        return cls(plain, frozenset(plain.split()), telling, text.rstrip().endswith("?"))
+
+
+def _said_in(sentence: str) -> tuple[_Sentence, list[frozenset[str]]]:
+    """Return a sentence, and the words of it and of each of its clauses."""
+    clauses = (sentence, *CLAUSE_END.split(sentence)[:CLAUSES_MAX])
+    return _Sentence.of(sentence), [frozenset(_plain(one).split()) for one in clauses]
 
 
 def with_origin(edge: DraftEdge, origins: Origins, memory: str) -> DraftEdge:
@@ -219,7 +259,7 @@ class _HeardTexts:
 
     reader: Reader
     inside: Callable[[Iterable[int]], set[int]]
-    said: dict[int, list[tuple[str, frozenset[str]]]] = field(default_factory=dict)
+    said: dict[int, list[_Sentence]] = field(default_factory=dict)
     """The sentences of texts that were compared, with their words, by row."""
 
     def repeated_in(self, text: str) -> set[str]:
@@ -251,8 +291,7 @@ class _HeardTexts:
             words = sorted(set(node_words("", clause)), key=_says_little)[:LOOKED_FOR]
             pairs.update(dict.fromkeys(combinations(words, 2)))
         rows = {row for pair in pairs for row in self._newest(pair)}
-        said = [frozenset(_plain(one).split()) for one in clauses]
-        whole = _plain(sentence)
+        whole, said = _said_in(sentence)
         found = {
             body.row: share
             for body in (self.reader.bodies(sorted(rows)) if rows else ())
@@ -261,10 +300,9 @@ class _HeardTexts:
         kept = self.inside(found) if found else set()
         return {row: share for row, share in found.items() if row in kept}
 
-    def _sentences_of(self, row: int, text: str) -> list[tuple[str, frozenset[str]]]:
+    def _sentences_of(self, row: int, text: str) -> list[_Sentence]:
         if row not in self.said:
-            plain = map(_plain, _sentences(text))
-            self.said[row] = [(one, frozenset(one.split())) for one in plain]
+            self.said[row] = [_Sentence.of(one) for one in _sentences(text)]
         return self.said[row]
 
     def _newest(self, words: Sequence[str]) -> Iterable[int]:
@@ -291,25 +329,33 @@ def _sentences(text: str) -> list[str]:
 
 
 def _repeated(
-    said: str,
-    clauses: Sequence[frozenset[str]],
-    others: Iterable[tuple[str, frozenset[str]]],
+    said: _Sentence, clauses: Sequence[frozenset[str]], others: Iterable[_Sentence]
 ) -> float:
     """Return how much of a sentence, or of a clause, one sentence of a text says: 0 if too little.
 
-    Who quotes the whole other sentence repeats it. Another number is another thing to say.
+    Who quotes the whole other sentence repeats it. Another number is another thing to say, a
+    question states nothing, and "we did it" says nothing that could be repeated.
     """
     most = 0.0
-    for other, words in others:
-        if len(words) >= QUOTED_WORDS_MIN and f" {other} " in f" {said} ":
+    for other in others:
+        telling = said.telling | other.telling
+        is_quoted = f" {other.plain} " in f" {said.plain} " and not (said.asks and other.asks)
+        if is_quoted and _says_something(other.words, telling, QUOTED_LONGER_MIN):
             return 1.0
-        for one in clauses:
-            if len(one) >= QUOTED_WORDS_MIN:
-                missing = one.difference(words)
-                share = 1 - len(missing) / len(one)
-                if share > max(most, REPEATED) and not any(map(str.isdigit, missing)):
-                    most = share
+        for one in () if said.asks else clauses:
+            missing = one.difference(other.words)
+            share = 1 - len(missing) / max(1, len(one))
+            if share > max(most, REPEATED) and not any(map(str.isdigit, missing)):
+                most = share if _says_something(one, telling, TELLING_WORDS_MIN) else most
     return most
+
+
+def _says_something(words: frozenset[str], telling: frozenset[str], longer_min: int) -> bool:
+    """Return whether words are more than a phrase that any two texts may have in common."""
+    longer = [word for word in words if len(word) >= WORD_CHARS_MIN or word in telling]
+    if not telling.isdisjoint(words):
+        longer_min = min(longer_min, TELLING_WORDS_MIN - 1)
+    return len(words) >= QUOTED_WORDS_MIN and len(longer) >= longer_min
 
 
 def _plain(text: str) -> str:

@@ -49,6 +49,7 @@ from worlddb.write.transaction import Transaction, transact
 EXTRACT_ACTOR = "extract"
 FAILURES_IN_A_ROW_MAX = 3
 """After so many the endpoint is taken to be down, and the rest is left for another run."""
+MESSAGE_CHARS = 100  # A message costs as much as so many characters more: its node, edges, claims.
 AT_ONCE_CHARS_MAX = 4_000
 """A text of this size is planned in a few milliseconds; longer ones do not keep writers waiting."""
 CALM_WRITES = 8
@@ -139,7 +140,7 @@ def is_immediate(extractor: Extractor | str | None) -> bool:
 
 def is_short(extractor: Extractor | str | None, messages: Sequence[Message]) -> bool:
     """Return whether messages are read and planned so fast that other writers may wait for it."""
-    size = sum([len(message.text) for message in messages])
+    size = sum([len(message.text) + MESSAGE_CHARS for message in messages])
     return size <= AT_ONCE_CHARS_MAX and is_immediate(extractor)
 
 
@@ -180,11 +181,12 @@ def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
     """Return why an extractor is not given so much text at once; None if it is."""
     most: int | None = getattr(extractor, "chars_max", None)
     size = sum(len(message.text) for message in messages)
-    if most is None or size <= most:
+    if most is None or size + MESSAGE_CHARS * len(messages) <= most:
         return None
+    of_messages = f" in {len(messages):,} messages" if len(messages) > 1 else ""
     return (
-        f"{size:,} characters are too many to be read while the caller waits (the limit is "
-        f"{most:,}); run: worlddb extract --pending"
+        f"{size:,} characters{of_messages} are too many to be read while the caller waits "
+        f"(the limit is {most:,}); run: worlddb extract --pending"
     )
 
 

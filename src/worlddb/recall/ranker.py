@@ -47,6 +47,7 @@ Scores = NDArray[np.float64]
 DAY_MICROS = 86_400_000_000  # 24 hours.
 YEARS_MAX = 200  # a store that spans more holds a mistyped date; every year costs a regex
 SPREAD_MIN = 1e-9  # below this, scores differ by rounding alone
+FAR_KNOWN = 10  # so many texts that are no answers tell their usual cosine; of fewer, it may be 0
 ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small
 
 
@@ -208,33 +209,6 @@ def best_places(scores: Scores, count: int) -> NDArray[np.intp]:
     return places[np.argsort(-scores[places], kind="stable")[:count]]
 
 
-def first_of_worlds(
-    lanes: Mapping[str, Scores], parents: NDArray[np.int64], scalars: RankingScalars = SCALARS
-) -> list[int]:
-    """Return the places of the best candidates, one of each of some worlds, by fused ranks.
-
-    The ranks are those of the lanes, so no weight takes part. Empty with one or two worlds, where
-    the first candidate would only confirm itself.
-    """
-    fused = np.zeros(len(parents))
-    for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
-        rank = np.empty(len(parents))
-        rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
-        fused += 1 / (scalars.fusion_c + 1 + rank)
-    order = best_places(fused, scalars.feedback_depth)
-    first = np.sort(np.unique(parents[order], return_index=True)[1])
-    wanted = scalars.feedback_worlds
-    return order[first[:wanted]].tolist() if len(first) >= wanted else []
-
-
-def like_the_best(
-    lanes: Mapping[str, Scores], parents: NDArray[np.int64], cosines: VectorRows | None
-) -> Scores | None:
-    """Return how near each candidate is to the best ones of some worlds; None if it has no say."""
-    best = first_of_worlds(lanes, parents) if cosines is not None else []
-    return cosines.of(cosines.mean(best)) if cosines is not None and best else None
-
-
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Return the place of the turn before each turn in its world; see `Candidates.before`."""
     before = np.full(len(parents), -1, dtype=np.intp)
@@ -394,6 +368,8 @@ class Ranker:
             elif self.company is not None and lane in self.company.lanes:
                 total = min(self.company.total, scalars.company_max)
                 amount, usual[lane] = compared(scores, self.company.lanes[lane], total)
+            elif lane == "vector":
+                amount = cosines_standing_out(scores, company)
             else:
                 amount = standing_out(scores, 0.0, company)
             parts[lane] = self._weight(lane) * amount
@@ -405,7 +381,8 @@ class Ranker:
             parts["world"] = weights.world * self._share_of_world(meaning)
         if weights.following:
             parts["following"] = weights.following * self._said_after(meaning)
-        if self.found.alike is not None:
+        # A model that reads wholes sees by itself what is told alike.
+        if self.found.alike is not None and not self.found.reads_whole:
             alike = standing_out(self.found.alike, 0.0, scalars.lane_company_min)
             parts["feedback"] = weights.feedback * alike
         if weights.opening:
@@ -568,6 +545,19 @@ def standing_out(scores: Scores, spread: float, company: int) -> Scores:
     squares = float((scores * scores).sum()) + others * spread**2
     deviation = np.sqrt(max(0.0, squares / count - mean**2))
     return (scores - mean) / deviation if deviation > SPREAD_MIN else np.zeros(len(scores))
+
+
+def cosines_standing_out(cosines: Scores, company: int) -> Scores:
+    """Return how far cosines stand out among at least `company` candidates.
+
+    Unrelated texts have a cosine, too, and of some embedders a high one. So the missing candidates
+    are like the farther half of those that are there, as far as these are enough to tell.
+    """
+    if len(cosines) >= company:
+        return standing_out(cosines, 0.0, company)
+    far = np.sort(cosines)[: max(1, len(cosines) // 2)]
+    known = min(1.0, len(far) / FAR_KNOWN)
+    return standing_out(cosines - known * far.mean(), known * float(far.std()), company)
 
 
 def compared(scores: Scores, sample: Scores, count: int) -> tuple[Scores, float]:

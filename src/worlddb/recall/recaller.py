@@ -85,13 +85,12 @@ from worlddb.recall.ranker import (
     check_weight,
     company_of,
     fuse,
-    like_the_best,
     spread,
     turns_before,
     weigh,
     with_retention,
 )
-from worlddb.recall.word_cover import cover_among, text_cover, without_vectors
+from worlddb.recall.word_cover import cover_among, like_the_best, text_cover, without_vectors
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 

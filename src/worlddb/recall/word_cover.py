@@ -20,11 +20,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.held_world import Bm25, HeldWorld, Mask, forms_of, weighed_words
+from worlddb.index.held_world import Bm25, HeldWorld, Mask, VectorRows, forms_of, weighed_words
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars
 from worlddb.language.ranking_features import ASKS, ONLY
 from worlddb.language.text_tokens import asked, node_words, words
-from worlddb.recall.ranker import Candidates, Scores, first_of_worlds
+from worlddb.recall.ranker import Candidates, Scores, best_places
 from worlddb.store.rows import BodyRow
 
 
@@ -120,6 +120,33 @@ def cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[st
         index.add(node_words(body.name, body.content))
     asked_for = weighed_words(question, languages)
     return WordCover(index, asked_for, np.arange(len(index)), forms_of(bodies))
+
+
+def first_of_worlds(
+    lanes: Mapping[str, Scores], parents: NDArray[np.int64], scalars: RankingScalars = SCALARS
+) -> list[int]:
+    """Return the places of the best candidates, one of each of some worlds, by fused ranks.
+
+    The ranks are those of the lanes, so no weight takes part. Empty with one or two worlds, where
+    the first candidate would only confirm itself.
+    """
+    fused = np.zeros(len(parents))
+    for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
+        rank = np.empty(len(parents))
+        rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
+        fused += 1 / (scalars.fusion_c + 1 + rank)
+    order = best_places(fused, scalars.feedback_depth)
+    first = np.sort(np.unique(parents[order], return_index=True)[1])
+    wanted = scalars.feedback_worlds
+    return order[first[:wanted]].tolist() if len(first) >= wanted else []
+
+
+def like_the_best(
+    lanes: Mapping[str, Scores], parents: NDArray[np.int64], cosines: VectorRows | None
+) -> Scores | None:
+    """Return how near each candidate is to the best ones of some worlds; None if it has no say."""
+    best = first_of_worlds(lanes, parents) if cosines is not None else []
+    return cosines.of(cosines.mean(best)) if cosines is not None and best else None
 
 
 def without_vectors(

@@ -120,7 +120,12 @@ def test_a_relative_date_needs_a_day_on_which_it_can_mean_one_thing(
         ("I was thinking of going on Thursday.", ""),
         ("I have to train twice a week since March 25th.", "2023-03-25"),
         ("I will be there on June 30th.", "2023-06-30"),
-        ("I'm excited about June 30th.", ""),
+        # Without a verb that tells: the one such day that is less than nine months away.
+        ("I'm excited about June 30th.", "2023-06-30"),
+        ("My dentist appointment is on June 30th.", "2023-06-30"),
+        ("the terrace opens on 1 May", "2023-05-01"),
+        ("The cutover is on September 30th.", ""),
+        ("My birthday is on June 30th.", ""),
         ("It has been so since January.", "2023-01"),
         ("It must be done by October.", "2023-10"),
     ],

@@ -67,6 +67,10 @@ class DateMoment(NamedTuple):
         """Return the tense of the sentence around it."""
         return tense_around(self.low, self.start, self.end)
 
+    def is_repeated(self) -> bool:
+        """Return whether the sentence speaks of what happens again and again, or of a condition."""
+        return _P.REPEATED.search(_sentence_around(self.low, self.start, self.end)) is not None
+
 
 def dates_in(plain: str, said: date, low: str | None = None) -> list[Dated]:
     """Return the dates of a masked text that was said on a day, in order.
@@ -118,12 +122,7 @@ def tense_around(low: str, start: int, end: int) -> str | None:
 
     What happens again and again, or on a condition, has no tense here: it names no one day.
     """
-    first = max(low.rfind(mark, max(0, start - SENTENCE_CHARS_MAX), start) for mark in _ENDS) + 1
-    marks = (low.find(mark, end, end + SENTENCE_CHARS_MAX) for mark in _ENDS)
-    last = min(
-        (mark for mark in marks if mark >= 0), default=min(len(low), end + SENTENCE_CHARS_MAX)
-    )
-    sentence = low[max(first, start - SENTENCE_CHARS_MAX) : last]
+    sentence = _sentence_around(low, start, end)
     if _P.REPEATED.search(sentence) is not None:
         return None
     future = _P.FUTURE_TENSE.search(sentence) is not None
@@ -131,6 +130,15 @@ def tense_around(low: str, start: int, end: int) -> str | None:
     if past == future:
         return None
     return PAST if past else FUTURE
+
+
+def _sentence_around(low: str, start: int, end: int) -> str:
+    first = max(low.rfind(mark, max(0, start - SENTENCE_CHARS_MAX), start) for mark in _ENDS) + 1
+    marks = (low.find(mark, end, end + SENTENCE_CHARS_MAX) for mark in _ENDS)
+    last = min(
+        (mark for mark in marks if mark >= 0), default=min(len(low), end + SENTENCE_CHARS_MAX)
+    )
+    return low[max(first, start - SENTENCE_CHARS_MAX) : last]
 
 
 def _numeric(moment: DateMoment) -> Period | None:
@@ -156,13 +164,20 @@ def _spelled(moment: DateMoment) -> Period | None:
         return day(date(years[0], number, nth))
     tense = PAST if moment.low.endswith("since ", 0, moment.start) else moment.tense()
     if tense is None:
-        return None
+        return None if moment.is_repeated() else _nearest_day(number, nth, moment.said)
     found = date(moment.said.year, number, nth)
     if tense == PAST and found > moment.said:
         found = date(found.year - 1, number, nth)
     if tense == FUTURE and found < moment.said:
         found = date(found.year + 1, number, nth)
     return _near_enough(day(found), moment.said)
+
+
+def _nearest_day(number: int, nth: int, said: date) -> Period | None:
+    """Return the one day near enough to be said without its year: the last or the next one."""
+    around = (day(date(said.year + step, number, nth)) for step in (-1, 0, 1))
+    near = [one for one in around if _near_enough(one, said) is not None]
+    return near[0] if len(near) == 1 else None
 
 
 def _month_of(moment: DateMoment) -> tuple[int, bool]:

@@ -31,18 +31,21 @@ export function change(more) {
 /** A text of a field that is also in the address: typing changes it (at once, or when sent), and so does another address. */
 export function useTyped(name, given, atOnce) {
   const [text, setText] = useState(given);
+  const typed = useRef(given); // What stands in the field: a fast hand sends it before the page is drawn again.
   const sent = useRef(given);
-  const send = (now = text) => {
-    if (now.trim() === sent.current && atOnce) return;
-    sent.current = now.trim();
-    change({ [name]: sent.current, ...FIRST_PAGE });
+  const send = () => {
+    const now = typed.current.trim();
+    if (atOnce && now === sent.current) return;
+    sent.current = now;
+    change({ [name]: now, ...FIRST_PAGE });
   };
   const type = (now) => {
+    typed.current = now;
     setText(now);
-    if (atOnce) send(now);
+    if (atOnce) send();
   };
-  useEffect(() => {
-    if (given !== sent.current) { sent.current = given; setText(given); }
+  useLayoutEffect(() => {
+    if (given !== sent.current) { sent.current = typed.current = given; setText(given); }
   }, [given]);
   return [text, type, send];
 }
