@@ -241,6 +241,8 @@ def is_rival(old: Statement, new: Statement) -> bool:
     if one == other or not new.is_so:
         return False
     least, most = sorted((len(one), len(other)))
+    if most - least > VALUE_WORDS_MAX:
+        return False
     prefix = suffix = 0
     while prefix < least and one[prefix] == other[prefix]:
         prefix += 1
