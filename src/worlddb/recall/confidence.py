@@ -256,12 +256,14 @@ def with_recency(
     `chances` are by the older and the newer row. The later hit is as sure as the older one is, by
     the chance that it answers the same; and the older one is no surer than the later one.
     """
-    found = dict(zip(rows, own, strict=True))
-    pairs = [pair for pair in chances if pair[0] in found and pair[1] in found]
+    given = dict(zip(rows, own, strict=True))
+    pairs = [pair for pair in chances if pair[0] in given and pair[1] in given]
+    raised = dict(given)
     for old, new in pairs:
-        found[new] = round(max(found[new], found[old] * chances[old, new]), 4)
+        raised[new] = max(raised[new], round(given[old] * chances[old, new], 4))
+    found = dict(raised)
     for old, new in pairs:
-        found[old] = min(found[old], found[new])
+        found[old] = min(found[old], raised[new])
     return [found[row] for row in rows]
 
 

@@ -242,14 +242,14 @@ def hits_of(
     """
     rows, order = ranking.rows, ranking.order
     is_compared = question is not None and bool(ranking.parts) and not view.include_ended
-    looked = max(k + SPARE_HITS, HITS_COMPARED_MAX if is_compared else 0)
-    best = list(order) if max_tokens is not None else list(order[:looked])
+    looked = len(order) if max_tokens is not None else max(k + SPARE_HITS, HITS_COMPARED_MAX)
+    best = list(order[:looked])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    asked_now = question if is_compared else None
-    best, newest, chances = newer_first(best, rows, nodes, asked_now, _trust(view, nodes))
+    now = question if is_compared else None
+    best, newest, chances = newer_first(best, rows, nodes, now, _trust(view, nodes))
     doubts = {row: by for row, by in newest.items() if row not in outdated}
     is_any_whole = any(node.name and not node.content for node in nodes.values())
     told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
@@ -260,12 +260,12 @@ def hits_of(
     there = [at for at in best if rows[at] in nodes]
     chosen = _fitting(there, rows, tokens, k, max_tokens)
     # The confidence of a hit must not depend on how many are asked for.
-    looked_at = chosen if k >= HITS_READ else _fitting(there, rows, tokens, HITS_READ, max_tokens)
+    looked_at = _fitting(there, rows, tokens, max(k, HITS_READ), max_tokens)
+    looked_at += _older(looked_at, there, rows, chances)
     signals = _signals(ranking, nodes, looked_at, asked)
     sure, own = confidences(signals)
     own = with_recency(own, [rows[at] for at in looked_at], chances)
-    ranks = _numbered(ranking.ranks) if explain else {}
-    parts = ranking.parts if explain else {}
+    ranks, parts = (_numbered(ranking.ranks), ranking.parts) if explain else ({}, {})
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
     paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
     earlier = _order(view, [rows[at] for at in chosen])
@@ -293,8 +293,8 @@ def hits_of(
         )
         for at, confidence in zip(chosen, own, strict=False)
     )
-    whole = signals.whole if explain else {}
-    return Recall(question=question or "", hits=hits, confidence=sure, signals=whole)
+    signs = signals.whole if explain else {}
+    return Recall(question=question or "", hits=hits, confidence=sure, signals=signs)
 
 
 def _trust(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
@@ -319,6 +319,19 @@ def _signals(
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:
     """Return the rank of each position in each lane."""
     return {lane: {at: rank for rank, at in enumerate(it, 1)} for lane, it in ranks.items()}
+
+
+def _older(
+    looked_at: Sequence[int],
+    there: Sequence[int],
+    rows: Sequence[int],
+    chances: Mapping[tuple[int, int], float],
+) -> list[int]:
+    """Return the positions that follow some, up to the last that one of these may have replaced."""
+    first = {rows[at] for at in looked_at}
+    older = {old for old, new in chances if new in first}
+    last = max((n for n, at in enumerate(there) if rows[at] in older), default=0)
+    return [at for at in there[: last + 1] if at not in looked_at]
 
 
 def _fitting(

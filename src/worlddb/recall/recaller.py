@@ -58,6 +58,7 @@ from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
 from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
+    HITS_COMPARED_MAX,
     Ranking,
     WorldMembers,
     held_members,
@@ -357,7 +358,7 @@ class Recaller:
         """Return how many hits to order: some more than asked for, because some are left out."""
         k = self.question.k
         if self.question.max_tokens is None:
-            return k + SPARE_HITS
+            return max(k + SPARE_HITS, HITS_COMPARED_MAX)
         return SKIPPED_TIMES * k + self.question.settings.depth
 
     def _asked_at(self) -> datetime:
