@@ -48,7 +48,7 @@ PICTURES = {
     "health": ("health", ".doctor"),
     "proof": ("proof", "input[type=file]"),
 }
-VIEW = {"width": 1200, "height": 860}
+VIEW = {"width": 1280, "height": 860}
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 # From the last key until the rows of the table are others.
 TYPED = """(text) => new Promise((done) => {

@@ -2,8 +2,9 @@
 
 python -m bench.http_load [--seconds 60] [--clients 100]
 
-Each client is a user of its own and sends its next request when the last one is answered. After the
-minute every write that was acknowledged is read back, counted, and the store is checked.
+Each client is a user with a token of its own, and sends its next request when the last one is
+answered. After the minute every write that was acknowledged is read back, counted, and the store is
+checked.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from bench.percentiles import machine, percentile
+from worlddb.faces.http.token_file import add_token
 
 MIX = {"write": 25, "recall": 35, "list": 15, "read": 15, "mcp recall": 10}
 """Of a hundred requests, so many of each."""
@@ -35,10 +37,18 @@ THINGS = ("green tea", "old maps", "night trains", "chess", "ceramics", "long wa
 class Client:
     """One connection that is kept open, with one user's memories."""
 
-    def __init__(self, url: str, number: int, tally: Tally, mix: Mapping[str, int] = MIX) -> None:
+    def __init__(
+        self,
+        url: str,
+        number: int,
+        tally: Tally,
+        mix: Mapping[str, int] = MIX,
+        tokens: Sequence[str] = (),
+    ) -> None:
         parts = urlsplit(url)
         self.host, self.port = parts.hostname or "", parts.port or 0
         self.user = f"client {number}"
+        self.head = f"Authorization: Bearer {tokens[number]}\r\n" if tokens else ""
         self.rng = random.Random(number)
         self.tally = tally
         self.mix = mix
@@ -54,7 +64,7 @@ class Client:
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
             "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-            f"Content-Length: {len(data)}\r\n\r\n"
+            f"{self.head}Content-Length: {len(data)}\r\n\r\n"
         )
         self.writer.write(head.encode() + data)
         lines = (await self.reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
@@ -131,10 +141,18 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
 
 
-async def load(url: str, clients: int, seconds: float) -> tuple[Tally, int, list[str], float]:
+def make_tokens(file: Path, clients: int) -> list[str]:
+    """Write a file of tokens, one for each client and bound to its user; return the tokens."""
+    users = [f"client {number}" for number in range(clients)]
+    return [add_token(str(file), user, bounds={"user_id": [user]}, role="write") for user in users]
+
+
+async def load(
+    url: str, clients: int, seconds: float, tokens: Sequence[str] = ()
+) -> tuple[Tally, int, list[str], float]:
     """Return the tally, how many writes were acknowledged, what was lost, and the time it took."""
     tally = Tally()
-    crew = [Client(url, number, tally) for number in range(clients)]
+    crew = [Client(url, number, tally, tokens=tokens) for number in range(clients)]
     await asyncio.gather(*(one.connect() for one in crew))
     await crew[0].ask("POST", "/v1/recall", {"query": "warm up"})  # Loads the embedder.
     started = time.perf_counter()
@@ -185,9 +203,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{args.clients} clients for {args.seconds:.0f} s on one server with one store")
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "memory.db"
-        process, url = serve(store)
+        file = Path(folder) / "tokens.toml"
+        tokens = make_tokens(file, args.clients)
+        process, url = serve(store, "--tokens-file", str(file))
         try:
-            tally, writes, lost, took = asyncio.run(load(url, args.clients, args.seconds))
+            tally, writes, lost, took = asyncio.run(load(url, args.clients, args.seconds, tokens))
         finally:
             process.terminate()
             code = process.wait(60)

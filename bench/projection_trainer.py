@@ -30,7 +30,7 @@ from worlddb import Weights
 from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S
 from worlddb.embed.onnx_embedder import DIM, SCALE, OnnxEmbedder, Tokens, WordPiece, says
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.recall.ranker import answers, standing_out, weigh
+from worlddb.recall.ranker import answers, cosines_standing_out, weigh
 
 if TYPE_CHECKING:
     from bench.projection import Question
@@ -130,7 +130,7 @@ class Trainer:
         found, at = one.weighed.found, one.weighed.asked_at
         rest = replace(WEIGHTS, vector=0.0, world=0.0, opening=0.0, late=0.0)
         fixed = weigh(found, one.weighed.question.text, at, rest).scores
-        near = standing_out(found.lanes["vector"], 0.0, SCALARS.lane_company_min)
+        near = cosines_standing_out(found.lanes["vector"], SCALARS.lane_company_min)
         meaning = WEIGHTS.vector * near
         sessions = [session for session, _ in one.weighed.places]
         spans = [np.arange(self._starts[n], self._starts[n + 1]) for n in one.texts]

@@ -156,6 +156,7 @@ def _arrays(found: Candidates) -> dict[str, Any]:
         "speakers": list(found.speakers),
         "late": late,
         "synonyms": similar,
+        "reads_whole": found.reads_whole,
         **{name: getattr(found, name) for name in ARRAYS},
     }
 
@@ -172,6 +173,7 @@ def _restored(number: int, kept: dict[str, Any]) -> Iterator[RankedQuestion]:
             closely=None if late is None else KeptWords(late),
             synonyms=None if row["synonyms"] is None else KeptWords(row["synonyms"]),
             speakers=row["speakers"],
+            reads_whole=row["reads_whole"],
             **{name: row[name] for name in ARRAYS},
         )
 

@@ -5,8 +5,8 @@ python -m bench.serving [--quick] [--workers 0 1 2]
 Over HTTP the same is asked of servers with several numbers of workers. The kernel is plain SQLite
 in the same run: a row, an FTS5 row and an fsync for each commit, and the same with 16 rows for each
 fsync. Times are those of the clients. Processor time of a request is that of all processes of the
-server, and that of the clients; from both follows what the cores allow at best. Every acknowledged
-write is read back.
+server, and that of the clients; from both follows what the cores allow at best. Each client has a
+token of its own, bound to its user. Every acknowledged write is read back.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from typing import Any
 import apsw
 
 import worlddb
-from bench.http_load import MIX, Client, Tally, serve
+from bench.http_load import MIX, Client, Tally, make_tokens, serve
 from bench.percentiles import machine, percentile
 
 ROWS_TOGETHER = 16  # As many writers as usually wait behind one fsync.
 TEXT = "{} likes night trains and told me so in Lisbon, note {}."
 ONE_CLIENT = {"write": 1}
+CREWS = (
+    ("one writer", 1, ONE_CLIENT),
+    ("32 writers", 32, ONE_CLIENT),
+    ("100 mixed clients", 100, MIX),
+)
+"""What is asked of each server, one after the other: by how many clients, and which mix."""
 
 
 def kernel(folder: Path, commits: int, rows: int) -> float:
@@ -86,11 +92,19 @@ def program(folder: Path, writers: int, writes: int) -> tuple[float, float, floa
 class Crew:
     """Clients that send requests of a mix to one server for a while."""
 
-    def __init__(self, url: str, clients: int, first: int, mix: dict[str, int], pid: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        clients: int,
+        first: int,
+        mix: dict[str, int],
+        pid: int,
+        tokens: Sequence[str] = (),
+    ) -> None:
         self.tally = Tally()
         self._pid = pid
         self._cpu_ms = 0.0, 0.0
-        self.clients = [Client(url, first + n, self.tally, mix) for n in range(clients)]
+        self.clients = [Client(url, first + n, self.tally, mix, tokens) for n in range(clients)]
 
     async def work(self, seconds: float) -> float:
         """Return how long it took; acknowledged writes that are missing count as errors."""
@@ -133,16 +147,12 @@ def server_cpu_s(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-async def over_http(url: str, seconds: float, pid: int) -> int:
+async def over_http(url: str, seconds: float, pid: int, tokens: Sequence[str]) -> int:
     """Print what clients get; return how many errors there were."""
     errors = 0
     first = 0
-    for what, clients, mix in (
-        ("one writer", 1, ONE_CLIENT),
-        ("32 writers", 32, ONE_CLIENT),
-        ("100 mixed clients", 100, MIX),
-    ):
-        crew = Crew(url, clients, first, mix, pid)
+    for what, clients, mix in CREWS:
+        crew = Crew(url, clients, first, mix, pid, tokens)
         await crew.clients[0].connect()
         await crew.clients[0].ask("POST", "/v1/recall", {"query": "warm up"})
         print(crew.line(what, await crew.work(seconds)), flush=True)
@@ -185,9 +195,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def served(folder: Path, workers: int, seconds: float) -> int:
     """Print what the clients of one server get; return how much went wrong."""
     print(f"  serve --workers {workers}", flush=True)
-    process, url = serve(folder / f"served-{workers}.db", "--workers", str(workers))
+    file = folder / f"tokens-{workers}.toml"
+    tokens = make_tokens(file, sum(clients for _, clients, _ in CREWS))
+    options = "--workers", str(workers), "--tokens-file", str(file)
+    process, url = serve(folder / f"served-{workers}.db", *options)
     try:
-        errors = asyncio.run(over_http(url, seconds, process.pid))
+        errors = asyncio.run(over_http(url, seconds, process.pid, tokens))
     finally:
         process.terminate()
         code = process.wait(60)

@@ -36,6 +36,7 @@ from store.postgres.outages import cut_lines, failovers, killed_servers, side_by
 KILLED = Path(__file__).parents[1] / "encryption" / "killed_processes.py"
 INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
 LIFE_WRITES = 570  # of `crash.cut`, about
+KILLS_PER_STORE = 50  # The whole store is checked after each: one for all took most of an hour.
 LIVES_PER_STORE = 10
 """So many processes with policies are killed on one store."""
 SHARER = Path(__file__).parents[1] / "crash" / "sharer.py"
@@ -71,10 +72,11 @@ class Outcome:
 def kills(folder: Path, rounds: int, seed: int) -> Outcome:
     """Kill a writer at random moments: what it acknowledged is there."""
     moments = random.Random(seed)
-    witness = Witness(folder / "store.db")
     outcome = Outcome()
     for number in range(rounds):
         outcome.tried += 1
+        if number % KILLS_PER_STORE == 0:
+            witness = Witness(folder / f"{number // KILLS_PER_STORE}.db")
         try:
             acks = witness.kill(seed + number, moments.choice((0, 1, 8)), moments.uniform(0, 0.02))
         except AssertionError as error:

@@ -99,6 +99,13 @@ def test_names_are_shown_and_split(store: Path) -> None:
     assert "give the id of a name, then the memories" in few.err
 
 
+def test_a_memory_has_an_identity_without_names(store: Path) -> None:
+    memory = data(store, "list")["memories"][0]["id"]
+    shown = inside("identity", memory, "--db", store)
+    assert (shown.code, shown.err) == (0, ""), shown.err
+    assert memory[:12] in shown.out
+
+
 def test_conflicts_are_listed_with_their_texts(store: Path) -> None:
     with package.Memory(store) as memory:
         one, two = (memory.write(text) for text in ("The hall seats ten.", "Eight chairs stand."))

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from worlddb import Memory, Recall
+from worlddb.embed.wordllama_embedder import static_vectors
 from worlddb.language import answer_signs
-from worlddb.language.answer_signs import is_newer_answer, probability
+from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.statement import is_rival, statement_of
 
 # An older text, a later text, and a question. In `updates` the later text answers the question; in
@@ -29,6 +30,16 @@ def asked(old: str, new: str, question: str, **options: object) -> Recall:
     memory.write(old, at=EARLY)
     memory.write(new, at=LATE)
     return memory.recall(question, **options)  # type: ignore[arg-type]
+
+
+def probability(old: str, new: str, question: str, *others: str) -> float:
+    texts = [old, new, *others]
+    company = AnswerCompany(question, texts, static_vectors([question, *texts]))
+    return company.probabilities(0, [1])[0]
+
+
+def is_newer_answer(old: str, new: str, question: str) -> bool:
+    return probability(old, new, question) >= AnswerCompany(question, [], None).enough
 
 
 def texts(found: Recall) -> list[str]:
@@ -105,6 +116,52 @@ def test_an_update_is_likelier_than_what_is_said_of_another_or_as_a_doubt(
     question: str, old: str, update: str, decoy: str
 ) -> None:
     assert probability(old, update, question) > probability(old, decoy, question) + 0.2
+
+
+EVERYDAY = (
+    "I live in Hamburg.",
+    "We meet on Tuesdays at 10.",
+    "I'm vegetarian.",
+    "Our cat is called Miso.",
+    "Bought oat milk and rice today.",
+    "Finally settled in Lisbon!",
+    "Dr. Weber retired, so I go to Dr. Ahmadi these days.",
+    "Team sync moved to Thursdays.",
+    "I eat fish again.",
+    "Cancelled FitX and joined the climbing hall.",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Where do I live?", "Finally settled in Lisbon!"),
+        ("When do we meet?", "Team sync moved to Thursdays."),
+        ("Am I vegetarian?", "I eat fish again."),
+        ("What is my cat's name?", "Our cat is called Miso."),
+    ],
+)
+def test_what_has_nothing_to_do_with_it_stays_below_and_the_first_hit_is_the_surest(
+    question: str, first: str
+) -> None:
+    with Memory(":memory:") as memory:
+        for day, text in enumerate(EVERYDAY, 1):
+            memory.write(text, at=f"2026-03-{day:02}T10:00:00Z")
+        found = memory.recall(question, k=3)
+    assert texts(found)[0] == first
+    sure = [hit.confidence for hit in found]
+    assert sure[0] == max(sure)
+
+
+def test_without_the_word_table_words_alone_decide() -> None:
+    question, old, new = (
+        "What do I drive?",
+        "I drive a Skoda.",
+        "Sold the Skoda, I drive a Zoe now.",
+    )
+    for vectors in (None, static_vectors([question, old, new])):
+        company = AnswerCompany(question, [old, new], vectors)
+        assert company.probabilities(0, [1])[0] >= company.enough
 
 
 def test_many_updates_in_one_store_do_not_mix() -> None:

@@ -23,6 +23,7 @@ import json
 import re
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +50,7 @@ REMEDY = "run: pip install --force-reinstall --no-deps worlddb"
 TOKENS_AT_ONCE = 4_096  # A long text is summed in parts of this size, to limit the memory.
 WORD_CHARS_CACHED = 32  # Longer words hardly ever occur again.
 WORDS_CACHED_MAX = 50_000  # About 10 MB; a conversation has some 5,000 different words.
+TEXTS_KEPT = 4_096  # Short texts whose vectors are kept: 4 MB.
 
 READ_CHARS = 2_000  # of a text, whose words are compared one by one: most turns are shorter
 _PLAIN = re.compile(r"[^\W_]+")
@@ -151,6 +153,20 @@ class WordLlamaEmbedder:
             total[0] += weight * model.sum_of(ids[:TOKENS_AT_ONCE])
         vector: Vectors = unit(total)[0]
         return vector
+
+
+def static_vectors(texts: Sequence[str]) -> Vectors | None:
+    """Return one unit vector per text, whatever the embedder; None if the files cannot be read."""
+    try:
+        return np.stack([_static_vector(text) for text in texts])
+    except ProviderError:
+        return None
+
+
+@lru_cache(TEXTS_KEPT)
+def _static_vector(text: str) -> Vectors:
+    vector: Vectors = unit(loaded_model().sum_of(loaded_model().tokenizer.encode(text))[None])[0]
+    return vector
 
 
 def model_folder() -> Path | None:

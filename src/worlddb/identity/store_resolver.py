@@ -420,9 +420,8 @@ class StoreResolver:
         others -= self._visible.keys() | self._outside
         if others:
             about = self.view.moment, self.view.members
-            new = others - inside(self.reader, self._home, others, *about, ever=True)
-            outsiders |= new
-            self._outside |= new
+            found = inside(self.reader, self._home, others, *about, outsiders=outsiders)
+            self._outside |= others - found
 
     def _best(self, rows: list[int], most: int) -> set[int]:
         """Return the first `most` visible rows."""

@@ -1,39 +1,43 @@
-"""Answer signs: how likely a later statement answers a question anew that an older one answers.
+"""Answer signs: how likely a later text answers a question anew that an older text answers.
 
-    "How much is the rent?"
-    "The rent is 950 euros."      ──▶  signs of the pair  ──▶  probability
-    "They raised the rent."            (what is kept, met, foreign, told as news …)
+    "Where do I live?"
+    "I live in Hamburg."            ──▶  signs of the pair  ──▶  probability
+    "Finally settled in Lisbon!"         (what is kept, met, foreign, told as news …)
 
-The signs of a pair mean something in any language: how much of what is asked the later statement
-keeps, whether it has a value of the kind that the older one has, whether it is said of somebody or
-something else, and whether it is told as news, as a doubt or as the past. No sign decides alone.
-Their weights are learned from triples of a question and two statements, and stand in
-`answer_signs.json` with the digest of the data and the command (`python -m bench.answer_change`).
+The signs mean something in any language. *Kept*: how much of what is asked the later text keeps, by
+words and by the fields of everyday life that words belong to (`everyday_fields.txt`: "settled" and
+"live" speak of a home). *Met*: whether it has a value of the kind that the older text has: a
+number, a date, a person, a place, a name, a word of one field. *Foreign*: whether it is said of
+somebody or something else. *Told*: as news, as the end of the older value, as a doubt, as the past.
+*Near*: how rare the link is among the other texts that were found, and whether another one is
+nearer. No sign decides alone. A small network weighs them; its numbers stand in `answer_signs.json`
+with the digest of the data and the command that fitted them (`python -m bench.answer_change`).
 
-The rules of `answer_change.py` read the same pair by the places of its words. Both together are
-right more often than either: where the rules agree, a lower probability is enough.
-
-A1  What is compared is the whole statement and its best clause: "Surprise, I like olives now."
-A2  Of a language only closed classes of words are known (`statement_words.txt`).
-A3  Equal texts and questions give equal answers, whatever the embedder.
+A1  What is compared is the whole text and its best clause: "Surprise, I like olives now."
+A2  Of a language only closed classes of words (`statement_words.txt`) and fields are known.
+A3  Equal questions and texts give equal answers, whatever the embedder.
+A4  A text that has nothing in common with the question or the older text is never an answer.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import pairwise
-from math import exp, sqrt
-from operator import itemgetter, mul
+from math import sqrt
 from typing import NamedTuple
 
-from worlddb.language.answer_change import answers_anew
-from worlddb.language.proper_names import is_given
+import numpy as np
+from numpy.typing import NDArray
+
+from worlddb.language.proper_names import TOWNS, is_given
 from worlddb.language.statement import (
     CALENDAR,
+    COPULAS,
     DEFINITE,
     OWN,
     SELF,
@@ -46,226 +50,229 @@ from worlddb.language.statement import (
     read_statement,
     topical,
 )
-from worlddb.language.word_forms import fold
+from worlddb.language.text_tokens import COUNTED
+from worlddb.language.word_forms import fold, sections
 
 READINGS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
 OPENING_WORDS = 3  # "My sister Ana lives …": who is named later than this is hardly the subject.
-NUMBER_FOR_DATE = 0.5  # "on Monday", "on the 4th": it may be the same kind of answer.
+PREFIX_MIN = 2  # The shortest beginning of a word that a star may follow in the list of fields.
+KIND_NEAR = 0.5  # "on Monday", "on the 4th"; "Ana", "Frau Kern": it may be the same kind of answer.
+LABEL_CHARS_MAX = 30  # "Codename: Heron", "New number, everyone: 555-9876"
+LINK_MIN = 0.1  # A weaker link is none.
+FIELD_WORTH = 0.5  # of a field that two texts share, beside a word they share: a field is wider
 
 _PERSONS, _WAS, _OTHERS, _NOT = map(listed, ("person", "was", "others", "not"))
+_NEWS = listed("change")
 _PERSON_SIGNS = tuple(sorted(word for word in _PERSONS if not word[0].islower()))
 _SINCE, _LATELY, _INTENT = map(Phrases, ("since", "lately", "intent"))
+_NEWLY, _TURNED, _ENDED, _THEN = map(Phrases, ("newly", "turned", "ended", "then"))
+_ACQUIRED = Phrases("acquired")
 _SELF_SIGNS = frozenset("我私僕俺")
 _CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]|\s[-–—]\s")
-_SENTENCE = re.compile(r"[,;:.!?](?=\s|$)|[。！？；，、\n]")
-_CHUNK = re.compile(r"\b[jldnmtsc]['’](?=\w)|\S+", re.IGNORECASE)  # l'heure, j'habite
+_SENTENCE = re.compile(r"(?<!\b[A-Z][a-z])[;.!?](?=\s|$)|[。！？；\n]")  # not after "Dr."
+_CHUNK = re.compile(r"\b[jldnmtsc]['’](?=\w)|[^\s,、，:：]+", re.IGNORECASE)  # l'heure, j'habite
 _MARKS = ".,;:!?\"'()¿¡«»“”…-"
 _GENITIVE = re.compile(r"'s?$")
+_NAMES = frozenset({"name", "person", "place"})
+_COUNTED = frozenset({"date", "number"})
+_SURE_KINDS = frozenset({"date", "person", "place"})
+
+
+class _Fields:
+    """The fields that words belong to, as bits of a number."""
+
+    def __init__(self) -> None:
+        found = sections("language", "everyday_fields.txt")
+        self._whole: dict[str, int] = {}
+        self._begun: dict[str, int] = {}
+        self._bare: dict[str, int] = {}
+        for number, rows in enumerate(found.values()):
+            for entry in (entry for row in rows for entry in row):
+                word = entry.rstrip("*")
+                kept = self._whole if word == entry else self._begun
+                if not word.isascii() and not word[0].islower():
+                    kept = self._bare
+                kept[word] = kept.get(word, 0) | 1 << number
+        signs = sorted(self._bare, key=lambda it: (-len(it), it))
+        self.pattern = re.compile("|".join(map(re.escape, signs)))
+
+    def of(self, form: str) -> int:
+        """Return the fields of a folded word."""
+        if not form.isascii() and not form[0].islower():
+            return self.within(form)
+        found = self._whole.get(form, 0)
+        for size in range(PREFIX_MIN, len(form) + 1):
+            found |= self._begun.get(form[:size], 0)
+        return found
+
+    def within(self, text: str) -> int:
+        """Return the fields of the words in a text without spaces."""
+        found = 0
+        for word in self.pattern.findall(text):
+            found |= self._bare[word]
+        return found
+
+
+@cache
+def _fields() -> _Fields:
+    return _Fields()
 
 
 class _SignWord(NamedTuple):
-    """A word, folded; its stems with a topic; its kind: "date", "number", "name" or "word"."""
+    """A word, folded; its stems with a topic, its kind and its fields.
+
+    The kind is "date", "number", "person", "place", "name" or "word".
+    """
 
     form: str
     stems: tuple[str, ...]
     kind: str
     is_person: bool
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether it is a number or a date."""
-        return self.kind in ("date", "number")
+    fields: int
 
 
 class _SignText(NamedTuple):
     """A text as a statement and as words; `content` are those with a topic, `forms` all of them.
 
-    `persons` are the people it names, with their places.
+    `persons` are the people it names, with their places. `subject` is what it opens with: "self",
+    "person", "thing" or nothing of these.
     """
 
     text: str
-    plain: str
     said: Statement
     words: tuple[_SignWord, ...]
     content: tuple[_SignWord, ...]
     stems: frozenset[str]
     forms: frozenset[str]
+    fields: int
     persons: tuple[tuple[int, str], ...]
     is_self: bool
-    opens_with_self: bool
+    subject: str
+    told: dict[str, bool]
 
 
 @lru_cache(READINGS_KEPT)
 def _reading(text: str) -> _SignText:
     words: list[_SignWord] = []
     for sentence in _SENTENCE.split(text):
-        for chunk in _CHUNK.findall(sentence):
+        chunks = _CHUNK.findall(sentence)
+        for at, chunk in enumerate(chunks):
             form = fold(chunk).strip(_MARKS)
             if form:
-                words.append(_word(chunk, form))
+                after = fold(chunks[at + 1]) if at + 1 < len(chunks) else ""
+                words += _words(chunk, form, opens=at == 0 and after not in COPULAS)
     persons = [(place, word.form) for place, word in enumerate(words) if word.is_person]
+    fields = 0
+    for word in words:
+        fields |= word.fields
     if not text.isascii():
         persons += [(text.index(sign), sign) for sign in _PERSON_SIGNS if sign in text]
+        fields |= _fields().within(text)
     forms = frozenset(form for word in words for form in (word.form, word.form.partition("'")[0]))
-    first = words[0].form.partition("'")[0] if words else ""
+    said, plain = read_statement(text), fold(text)
     return _SignText(
         text=text,
-        plain=fold(text),
-        said=read_statement(text),
+        said=said,
         words=tuple(words),
         content=tuple(word for word in words if word.stems),
         stems=frozenset(stem for word in words for stem in word.stems),
         forms=forms,
+        fields=fields,
         persons=tuple(persons),
         is_self=not forms.isdisjoint(SELF | OWN) or not _SELF_SIGNS.isdisjoint(text),
-        opens_with_self=first in SELF or first in OWN,
+        subject=_subject(words),
+        told=_told(said, forms, plain),
     )
 
 
-def _word(chunk: str, form: str) -> _SignWord:
-    stems, is_number = topical(chunk)
+def _told(said: Statement, forms: frozenset[str], plain: str) -> dict[str, bool]:
+    """Return how a text is told: as news, as an end, as a doubt, as the past."""
+    end = said.is_end or _ENDED.are_in(forms, plain)
+    turn = end or said.is_turn or _TURNED.are_in(forms, plain)
+    return {
+        "change": turn or said.is_change or _NEWLY.are_in(forms, plain),
+        "turn": turn,
+        "end": end,
+        "past": said.is_past,
+        "then": _THEN.are_in(forms, plain),
+        "doubt": said.is_doubtful,
+        "intent": _INTENT.are_in(forms, plain),
+        "since": _SINCE.are_in(forms, plain),
+        "lately": _LATELY.are_in(forms, plain),
+        "acquired": _ACQUIRED.are_in(forms, plain),
+        "was": not _WAS.isdisjoint(forms),
+        "not": not _NOT.isdisjoint(forms),
+    }
+
+
+def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
+    """Return a chunk as one word; of scripts without spaces as its pairs of signs."""
+    stems, is_number = topical(chunk) if form not in _NEWS else ((), False)
+    if len(stems) > 1 and not form.isascii() and not form[0].islower():
+        return [
+            _SignWord(it, (it,), "number" if it.isdigit() else "word", False, _fields().of(it))
+            for it in stems
+        ]
     is_capital = chunk[:1].isupper() and form.partition("'")[0] not in SELF
     bare = _GENITIVE.sub("", form)
     is_named = is_capital and (is_given(bare) or (form.endswith("s") and is_given(form[:-1])))
+    fields = _fields().of(bare) if stems else 0
+    kind = "word"
     if form in CALENDAR:
         kind = "date"
-    elif is_number:
+    elif is_number and (form in COUNTED or any(map(str.isdigit, form))):
         kind = "number"
-    else:
-        kind = "name" if is_capital else "word"
-    return _SignWord(form, stems, kind, is_named or bare in _PERSONS)
+    elif is_named:
+        kind = "person"
+    elif is_capital and bare in TOWNS:
+        kind = "place"
+    elif is_capital and (not opens or not chunk[1:].islower()):
+        kind = "name"
+    return [_SignWord(form, stems, kind, is_named or bare in _PERSONS, fields)]
+
+
+def _subject(words: Sequence[_SignWord]) -> str:
+    """Return what some words open with."""
+    first = words[0].form.partition("'")[0] if words else ""
+    if first in SELF:
+        return "self"
+    if any(word.is_person for word in words[:2]):
+        return "person"
+    return "thing" if first in DEFINITE else ""
 
 
 @lru_cache(READINGS_KEPT)
 def _clauses(text: str) -> tuple[_SignText, ...]:
-    found = tuple(_reading(part) for part in map(str.strip, _CLAUSE.split(text)) if part)
-    return found or (_reading(text),)
+    return tuple(_reading(part) for part in map(str.strip, _CLAUSE.split(text)) if part)
 
 
-class _Model(NamedTuple):
-    """What was learned: the weights of the signs, and from which probability on a pair counts.
+class _OlderAnswer:
+    """An older text beside a question: what later texts are compared with.
 
-    `read` returns the signs in the order of the weights. `agreed` is enough where the rules say so,
-    too; `alone` where they do not.
+    `keys` are the words of the question that the text has, `value` is what it says beyond the
+    question, `known` are the stems of both, `fields` their fields.
     """
 
-    read: Callable[[dict[str, float]], tuple[float, ...]]
-    weights: tuple[float, ...]
-    bias: float
-    agreed: float
-    alone: float
+    def __init__(self, asked: _SignText, old: _SignText) -> None:
+        self.asked, self.old = asked, old
+        self.known = asked.stems | old.stems
+        self.fields = asked.fields | old.fields
+        self.key_stems = asked.stems & old.stems
+        self.keys = [word for word in asked.content if self.key_stems.intersection(word.stems)]
+        self.value = [word for word in old.content if asked.stems.isdisjoint(word.stems)]
+        self.asks_person = any(word.is_person for word in self.value)
 
-
-@cache
-def _model() -> _Model:
-    path = files("worlddb.language").joinpath("answer_signs.json")
-    found = json.loads(path.read_text(encoding="utf-8"))
-    weights = found["weights"]
-    read = itemgetter(*weights)
-    return _Model(read, tuple(weights.values()), found["bias"], found["agreed"], found["alone"])
-
-
-def is_newer_answer(old_text: str, new_text: str, question: str) -> bool:
-    """Return whether a later statement answers a question that an older one answers, too."""
-    basis, new = _basis(old_text, question), _reading(new_text)
-    if basis.known.isdisjoint(new.stems) and not new.said.is_change:
-        return False  # Most pairs have nothing in common, and need no closer look.
-    model = _model()
-    likely = probability(old_text, new_text, question)
-    if likely < model.agreed or likely >= model.alone:
-        return likely >= model.alone
-    return answers_anew(old_text, new_text, question)
-
-
-def probability(old_text: str, new_text: str, question: str) -> float:
-    """Return how likely a later statement answers a question that an older one answers, too."""
-    model = _model()
-    signs = model.read(signs_of(old_text, new_text, question))
-    total = model.bias + sum(map(mul, model.weights, signs))
-    return 1 / (1 + exp(-total))
-
-
-def signs_of(old_text: str, new_text: str, question: str) -> dict[str, float]:
-    """Return the signs of a pair by name, each from 0 to 1."""
-    basis, new = _basis(old_text, question), _reading(new_text)
-    asked, old = basis.asked, basis.old
-    whole = _LaterPart(basis, new)
-    clauses = _clauses(new.text)
-    part = whole
-    if len(clauses) > 1:
-        part = max(
-            (_LaterPart(basis, clause) for clause in clauses),
-            key=lambda it: it.kept + it.value + _cosine(old, it.new),
-        )
-    signs = {
-        **_news_signs(basis, whole),
-        **_person_signs(basis, whole, part),
-        **_frame_signs(basis, whole),
-        **_value_signs(basis, whole, part),
-        "older covers": _shared(asked.content, old.stems),
-        "covers": _shared(asked.content, new.stems),
-        "kept": whole.kept,
-        "none kept": float(bool(basis.keys) and not whole.kept),
-        "name lost": float(
-            any(it.kind == "name" and new.stems.isdisjoint(it.stems) for it in asked.content[1:])
-        ),
-        "like older": _cosine(old, new),
-        "like question": _cosine(asked, new),
-        "older like question": _cosine(asked, old),
-        "part kept": part.kept,
-        "part like question": _cosine(asked, part.new),
-        "part like older": _cosine(old, part.new),
-    }
-    news, told = signs["change"], bool(signs["told"])
-    return signs | {
-        "news of value": news * part.value,
-        "news of kept": news * whole.is_whole,
-        "news of told": news * told,
-        "news of fit": news * signs["part fits"],
-        "end of told": signs["end"] * told,
-        "own value": part.value * (old.is_self and not whole.has_other_person),
-        "own news": news * part.value * (old.is_self and new.is_self),
-        "fit of same": signs["part fits"] * (not part.has_other_person),
-    }
-
-
-class _OlderAnswer(NamedTuple):
-    """An older statement beside a question: what later statements are compared with.
-
-    `keys` are the words of the question that the statement has, `value` is what it says beyond the
-    question, `known` are the stems of both.
-    """
-
-    asked: _SignText
-    old: _SignText
-    known: frozenset[str]
-    key_stems: frozenset[str]
-    keys: tuple[_SignWord, ...]
-    value: tuple[_SignWord, ...]
-    asks_person: bool
-
-
-@lru_cache(READINGS_KEPT)
-def _basis(old_text: str, question: str) -> _OlderAnswer:
-    asked, old = _reading(question), _reading(old_text)
-    stems = asked.stems & old.stems
-    value = tuple(word for word in old.content if asked.stems.isdisjoint(word.stems))
-    return _OlderAnswer(
-        asked=asked,
-        old=old,
-        known=asked.stems | old.stems,
-        key_stems=stems,
-        keys=tuple(word for word in asked.content if stems.intersection(word.stems)),
-        value=value,
-        asks_person=any(word.is_person for word in value),
-    )
+    def is_linked(self, new: _SignText) -> bool:
+        """Return whether a text shares a word or a field with the question or the older text."""
+        return bool(self.fields & new.fields) or not self.known.isdisjoint(new.stems)
 
 
 class _LaterPart:
-    """A later statement, or a clause of it, beside the basis.
+    """A later text, or a clause of it, beside the older answer.
 
     `foreign` are its words that are not known, `lost` the words of the older value that it lacks.
-    `kept` is the share of the keys it has, `value` how well it meets the kind of the older value.
+    `kept` is the share of the keys it has, `value` how well it meets the kind of the older value,
+    `alike` is 1 if it has a foreign word of a field of the older value.
     """
 
     def __init__(self, basis: _OlderAnswer, new: _SignText) -> None:
@@ -273,24 +280,27 @@ class _LaterPart:
         self.foreign = [word for word in new.content if basis.known.isdisjoint(word.stems)]
         self.lost = [word for word in basis.value if new.stems.isdisjoint(word.stems)]
         self.kept = _shared(basis.keys, new.stems)
-        self.is_whole = self.kept == 1
         self.kind, self.value = self._met()
+        own = 0
+        for word in basis.value:
+            own |= word.fields
+        self.alike = float(any(word.fields & own for word in self.foreign))
 
     def _met(self) -> tuple[str, float]:
         """Return of what kind the older value is, and how well a new word meets it."""
-        value, lost = self._basis.value, self.lost
-        if any(word.is_counted for word in value):
-            old = {word.kind for word in lost if word.is_counted}
-            new = {word.kind for word in self.foreign if word.is_counted}
-            return "number", 1.0 if old & new else NUMBER_FOR_DATE * bool(old and new)
-        if any(word.kind == "name" for word in value):
-            both = (any(word.kind == "name" for word in some) for some in (lost, self.foreign))
-            return "name", float(all(both))
+        kinds = {word.kind for word in self._basis.value}
+        lost, new = {word.kind for word in self.lost}, {word.kind for word in self.foreign}
+        self.is_same_kind = not _SURE_KINDS.isdisjoint(lost & new)
+        for kind, of in (("number", _COUNTED), ("name", _NAMES)):
+            if kinds & of:
+                if lost & new & of:
+                    return kind, 1.0
+                return kind, KIND_NEAR * bool(lost & of and new & of)
         return "word", 0.0
 
     @property
     def persons(self) -> list[int]:
-        """The places of people whom neither the question nor the older statement names."""
+        """The places of people whom neither the question nor the older text names."""
         asked, old = self._basis.asked, self._basis.old
         return [
             place
@@ -306,6 +316,125 @@ class _LaterPart:
         return bool(self.persons) and not self._basis.asks_person
 
 
+class _Links:
+    """How rare stems and fields are among the texts that were found."""
+
+    def __init__(self, texts: Sequence[_SignText]) -> None:
+        self._size = max(1, len(texts))
+        self._stems = Counter(stem for it in texts for stem in it.stems)
+        self._fields = Counter(field for it in texts for field in _bits(it.fields))
+
+    def _rarity(self, count: int) -> float:
+        """Return 1 for what at most two texts have, 0 for what all have."""
+        return 1.0 - max(0, count - 2) / self._size
+
+    def strength(self, basis: _OlderAnswer, new: _SignText) -> float:
+        """Return how strong the link of a text with an older answer is."""
+        if not basis.is_linked(new):
+            return 0.0
+        stems = [self._rarity(self._stems[stem]) for stem in basis.known & new.stems]
+        fields = [self._rarity(self._fields[it]) for it in _bits(basis.fields & new.fields)]
+        asked = [self._rarity(self._fields[it]) for it in _bits(basis.asked.fields & new.fields)]
+        return sum(stems) + FIELD_WORTH * (max((*fields, 0.0)) + sum(asked))
+
+
+def _bits(number: int) -> list[int]:
+    found = []
+    while number:
+        low = number & -number
+        found.append(low)
+        number ^= low
+    return found
+
+
+class AnswerCompany:
+    """A question and the texts that were found for it, compared with each other by position.
+
+    `vectors` are unit vectors of the question and of each text, where there are any.
+    """
+
+    def __init__(
+        self, question: str, texts: Sequence[str], vectors: NDArray[np.float32] | None
+    ) -> None:
+        self._asked = _reading(question)
+        self._texts = [_reading(text) for text in texts]
+        self._links = _Links(self._texts)
+        self._near = None if vectors is None else vectors @ vectors.T
+        self._learned = "weights" if vectors is not None else "words_alone"
+
+    def probabilities(self, old: int, later: Sequence[int]) -> list[float]:
+        """Return how likely each of some later texts answers anew what an older one answers."""
+        basis = _OlderAnswer(self._asked, self._texts[old])
+        linked = [place for place, at in enumerate(later) if basis.is_linked(self._texts[at])]
+        found = [0.0] * len(later)
+        if linked:
+            strengths = self._strengths(basis)
+            signs = [
+                list(self._signs(basis, strengths, old, later[place]).values()) for place in linked
+            ]
+            chances = _model(self._learned).probabilities(np.array(signs))
+            for place, chance in zip(linked, chances.tolist(), strict=True):
+                found[place] = chance
+        return found
+
+    @property
+    def enough(self) -> float:
+        """From which probability on a pair counts."""
+        return _model(self._learned).enough
+
+    def is_linked(self, old: int, new: int) -> bool:
+        """Return whether a pair has anything in common; no other pair is compared."""
+        return _OlderAnswer(self._asked, self._texts[old]).is_linked(self._texts[new])
+
+    def signs(self, old: int, new: int) -> dict[str, float]:
+        """Return the signs of a pair by name, each from 0 to 1."""
+        basis = _OlderAnswer(self._asked, self._texts[old])
+        return self._signs(basis, self._strengths(basis), old, new)
+
+    def _strengths(self, basis: _OlderAnswer) -> list[float]:
+        return [self._links.strength(basis, it) for it in self._texts]
+
+    def _signs(
+        self, basis: _OlderAnswer, strengths: Sequence[float], old: int, at: int
+    ) -> dict[str, float]:
+        new = self._texts[at]
+        whole = part = _LaterPart(basis, new)
+        clauses = _clauses(new.text)
+        if len(clauses) > 1:
+            part = max(
+                (_LaterPart(basis, clause) for clause in clauses),
+                key=lambda it: it.kept + it.value + _cosine(basis.old, it.new),
+            )
+        strength = strengths[at]
+        best = max(it for place, it in enumerate((*strengths, 0.0)) if place not in (old, at))
+        return {
+            **_topic_signs(basis, whole, part),
+            **_news_signs(basis, whole),
+            **_person_signs(basis, whole, part),
+            **_frame_signs(basis, whole),
+            **_value_signs(basis, whole, part),
+            "link": min(1.0, strength / 3),
+            "nearest": strength / max(strength, best, LINK_MIN),
+            "nearer": float(strength > best),
+            **self._vector_signs(old, at),
+        }
+
+    def _vector_signs(self, old: int, at: int) -> dict[str, float]:
+        """Return how near the meanings are, and how much nearer than those of the other texts."""
+        if self._near is None:
+            return {}
+        asked, told = self._near[0, at + 1], self._near[old + 1, at + 1]
+        both = self._near[0, 1:] + self._near[old + 1, 1:]
+        others = len(self._texts) - 2
+        usual = (both.sum() - both[old] - both[at]) / others if others else 0.0
+        return {
+            "near question": float(asked),
+            "near older": float(told),
+            "older near question": float(self._near[0, old + 1]),
+            "nearer than others": float(asked + told - usual),
+        }
+
+
 def _shared(words: Sequence[_SignWord], stems: frozenset[str]) -> float:
     """Return the share of words that have one of the stems."""
     return sum(not stems.isdisjoint(word.stems) for word in words) / max(1, len(words))
@@ -317,45 +446,65 @@ def _cosine(one: _SignText, other: _SignText) -> float:
     return shared / sqrt(len(one.stems) * len(other.stems)) if shared else 0.0
 
 
+def _topic_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
+    """Return how much of what is asked the later text keeps, by words and by fields."""
+    asked, old, new = basis.asked, basis.old, whole.new
+    fields = asked.fields & old.fields or asked.fields
+    lost_names = [
+        it for it in asked.content[1:] if it.kind in _NAMES and new.stems.isdisjoint(it.stems)
+    ]
+    return {
+        "older covers": _shared(asked.content, old.stems),
+        "covers": _shared(asked.content, new.stems),
+        "kept": whole.kept,
+        "name lost": float(bool(lost_names)),
+        "like older": _cosine(old, new),
+        "like question": _cosine(asked, new),
+        "older like question": _cosine(asked, old),
+        "part kept": part.kept,
+        "part like question": _cosine(asked, part.new),
+        "part like older": _cosine(old, part.new),
+        "field asked": float(bool(asked.fields & new.fields)),
+        "fields asked": (fields & new.fields).bit_count() / max(1, fields.bit_count()),
+        "no field asked": float(not asked.fields),
+        "field told": float(bool(old.fields & new.fields)),
+        "field of both": float(bool(asked.fields & old.fields & new.fields)),
+        "other field": float(bool(new.fields and not basis.fields & new.fields)),
+        "field of part": float(bool(basis.fields & part.new.fields)),
+        "short": 1 / max(1, len(new.content)),
+        "labelled": float(0 < new.text.find(":") < LABEL_CHARS_MAX),
+    }
+
+
 def _value_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
-    """Return whether the later statement has what may stand for the older value."""
+    """Return whether the later text has what may stand for the older value."""
     others = [word for word in part.foreign if word.kind == "word"]
     return {
-        "value": whole.value,
+        "same kind": float(whole.is_same_kind),
         "number missing": (1 - whole.value) * (whole.kind == "number"),
         "name missing": (1 - whole.value) * (whole.kind == "name"),
         "told": 1 - len(whole.lost) / max(1, len(basis.value)),
+        "alike": whole.alike,
         "nothing new": float(not whole.foreign),
         "foreign": len(whole.foreign) / max(1, len(whole.new.content)),
         "part value": part.value,
         "part far": len(others) / max(1, len(part.new.content)),
         "part fits": part.kept * part.value,
+        "asks number": float(whole.kind == "number"),
+        "asks name": float(whole.kind == "name"),
     }
 
 
 def _news_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
-    """Return how the later statement is told: as news, as a doubt, as the past."""
-    old, new = basis.old, whole.new
-    said, before = new.said, old.said
-    was_denied, is_denied = not _NOT.isdisjoint(old.forms), not _NOT.isdisjoint(new.forms)
-    return {
-        "change": float(said.is_change and not before.is_change),
-        "turn": float(said.is_turn and not before.is_turn),
-        "end": float(said.is_end and not before.is_end),
-        "past": float(said.is_past and not before.is_past),
-        "doubt": float(said.is_doubtful and not before.is_doubtful),
-        "intent": float(_INTENT.are_in(new.forms, new.plain) and not before.is_doubtful),
-        "since": float(_SINCE.are_in(new.forms, new.plain)),
-        "lately": float(_LATELY.are_in(new.forms, new.plain)),
-        "was": float(not _WAS.isdisjoint(new.forms) and _WAS.isdisjoint(old.forms)),
-        "denied": float(was_denied != is_denied),
-        "not": float(is_denied and not was_denied),
-    }
+    """Return how the later text is told, where the older one is not told so."""
+    before, now = basis.old.told, whole.new.told
+    found = {name: float(is_so and not before[name]) for name, is_so in now.items()}
+    return found | {"end of told": found["end"] * (len(whole.lost) < len(basis.value))}
 
 
 def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
-    """Return whether the later statement is said of somebody else."""
-    old, new = basis.old, whole.new
+    """Return whether the later text is said of somebody else."""
+    old, new, asked = basis.old, whole.new, basis.asked
     is_first = any(place < OPENING_WORDS for place in whole.persons)
     return {
         "other person": float(whole.has_other_person),
@@ -364,14 +513,17 @@ def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> d
         "person in part": float(part.has_other_person),
         "owner": float(not new.said.owners <= basis.known),
         "self": float(new.is_self),
+        "self gained": float(new.is_self and not asked.is_self and not old.is_self),
         "self lost": float(old.is_self and not new.is_self),
-        "subject lost": float(old.opens_with_self and not new.opens_with_self),
+        "subject lost": float(old.subject == "self" and new.subject in ("person", "thing")),
+        "no subject": float(not new.subject),
+        "thing first": float(new.subject == "thing"),
         "third person": float(not _OTHERS.isdisjoint(new.forms) and _OTHERS.isdisjoint(old.forms)),
     }
 
 
 def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
-    """Return what stands in the place of what, where both statements run alike."""
+    """Return what stands in the place of what, where both texts run alike."""
     old, new, foreign = basis.old, whole.new, set(whole.foreign)
     left, right = [it.form for it in old.words], [it.form for it in new.words]
     start = common_start(left, right)
@@ -380,19 +532,20 @@ def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     is_other = bool(start + end) and not foreign.isdisjoint(new.words[start : len(right) - end])
     lost_key = is_other and any(basis.key_stems.intersection(it.stems) for it in replaced)
     is_beside = bool(foreign) and any(
-        word in foreign and not word.is_counted and _is_beside(new.words, place, basis.key_stems)
+        word in foreign
+        and word.kind not in _COUNTED
+        and _is_beside(new.words, place, basis.key_stems)
         for place, word in enumerate(new.words)
     )
     share = (start + end) / max(1, len(left))
     return {
-        "same words": share,
         "same share": (start + end) / max(1, len(right)),
         "other key": share * lost_key,
         "other value": share * (is_other and not lost_key and any(it.stems for it in replaced)),
         "other thing first": float(_opens_with_other(new.words, DEFINITE, foreign)),
         "own other first": float(_opens_with_other(new.words, OWN, foreign)),
         "qualified": float(is_beside),
-        "qualified instead": float(is_beside and not whole.is_whole),
+        "qualified instead": float(is_beside and whole.kept < 1),
         "rival": float(may_be_rival(old.said, new.said) and is_rival(old.said, new.said)),
     }
 
@@ -401,10 +554,9 @@ def _opens_with_other(
     words: Sequence[_SignWord], openers: frozenset[str], foreign: set[_SignWord]
 ) -> bool:
     """Return whether an opener and then a foreign word are among the first words."""
-    first = words[:OPENING_WORDS]
     return any(
-        opener.form in openers and word in foreign and not word.is_counted
-        for opener, word in pairwise(first)
+        opener.form in openers and word in foreign and word.kind not in _COUNTED
+        for opener, word in pairwise(words[:OPENING_WORDS])
     )
 
 
@@ -412,3 +564,35 @@ def _is_beside(words: Sequence[_SignWord], place: int, stems: frozenset[str]) ->
     """Return whether a word with one of the stems stands beside a place."""
     around = (*words[max(0, place - 1) : place], *words[place + 1 : place + 2])
     return any(stems.intersection(word.stems) for word in around)
+
+
+# -- what was learned ------------------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+
+
+class AnswerModel(NamedTuple):
+    """A network with one hidden layer, and from which probability on a pair counts."""
+
+    inner: Floats
+    inner_bias: Floats
+    outer: Floats
+    outer_bias: float
+    enough: float
+
+    def probabilities(self, signs: Floats) -> Floats:
+        """Return the probability of each row of signs."""
+        hidden = np.tanh(signs @ self.inner + self.inner_bias)
+        found: Floats = 1 / (1 + np.exp(-(hidden @ self.outer + self.outer_bias)))
+        return found
+
+
+@cache
+def _model(part: str) -> AnswerModel:
+    """Return what was learned with vectors, or from words alone."""
+    path = files("worlddb.language").joinpath("answer_signs.json")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    inner, inner_bias, outer, outer_bias = (
+        np.array(list(it.values()) if isinstance(it, dict) else it) for it in found[part].values()
+    )
+    return AnswerModel(inner, inner_bias, outer, float(outer_bias), found["enough"])

@@ -3,7 +3,7 @@ r"""Statements: short texts, read so that two of them can be compared without kn
     "The alarm code is 2204."            same words up to one span: the *frame* is the same, and
     "The alarm code is 7719 now."        the value is another (`is_rival`)
 
-Two statements in other words may answer one question, too; see `answer_change.py`. Only closed
+Two statements in other words may answer one question, too; see `answer_signs.py`. Only closed
 classes of words are known by list (`statement_words.txt`): articles, copulas, and words that tell
 of a change. Everything else is compared as it is, in any language.
 
@@ -241,6 +241,8 @@ def is_rival(old: Statement, new: Statement) -> bool:
     if one == other or not new.is_so:
         return False
     least, most = sorted((len(one), len(other)))
+    if most - least > VALUE_WORDS_MAX:
+        return False
     prefix = suffix = 0
     while prefix < least and one[prefix] == other[prefix]:
         prefix += 1

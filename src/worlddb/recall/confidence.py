@@ -248,6 +248,23 @@ def confidences(found: HitSignals) -> tuple[float, list[float]]:
     return sure, [min(sure, one) for one in own]
 
 
+def with_recency(
+    own: Sequence[float], rows: Sequence[int], chances: Mapping[tuple[int, int], float]
+) -> list[float]:
+    """Return the confidence of hits where later ones answer what older ones answer.
+
+    `chances` are by the older and the newer row. The later hit is as sure as the older one is, by
+    the chance that it answers the same; and the older one is no surer than the later one.
+    """
+    found = dict(zip(rows, own, strict=True))
+    pairs = [pair for pair in chances if pair[0] in found and pair[1] in found]
+    for old, new in pairs:
+        found[new] = round(max(found[new], found[old] * chances[old, new]), 4)
+    for old, new in pairs:
+        found[old] = min(found[old], found[new])
+    return [found[row] for row in rows]
+
+
 def probability(logit: float) -> float:
     """Return the probability of log odds, rounded: more digits would pretend to know."""
     return round(1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit)))), 4)

@@ -6,7 +6,8 @@
 
 Two hits answer alike if they are one frame with two values ("The code is 2204", "The code is
 7719"; `language/statement.py`), or if the later one likely answers the question anew
-(`language/answer_signs.py`). Both stay. The older hit says which hit may have replaced it.
+(`language/answer_signs.py`), in the company of all hits that are compared. Both stay. The older hit
+says which hit may have replaced it, and the later one is as sure as the older one was.
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
 N2  A question for an earlier time ("What was my old code?") is answered in the order of the ranker.
@@ -29,9 +30,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.embed.wordllama_embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
-from worlddb.language.answer_signs import is_newer_answer
+from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.statement import (
     Statement,
     asked_of,
@@ -50,11 +52,12 @@ if TYPE_CHECKING:
     from worlddb.recall.confidence import Lacking
     from worlddb.recall.ranker import Candidates, Scores
 
-HITS_COMPARED_MAX = 20  # Every pair is compared as frames; what ranks lower is hardly read.
+HITS_COMPARED_MAX = 40  # An update that shares no word with the question may rank low.
 ANSWERS_MAX = 3
-"""Hits taken for answers, of which a later one in other words may replace an older one. With more,
-fewer updates come first, and first places are lost to what is no update (LoCoMo, MemDaily)."""
-SAID = frozenset({"Memory", "Turn", "Fact"})
+"""Hits taken for answers, which a later one in other words may replace. With more, fewer updates
+come first, and first places are lost to what is no update (LoCoMo, MemDaily)."""
+TURN = "Turn"
+SAID = frozenset({"Memory", TURN, "Fact"})
 """Types of nodes that state something."""
 
 
@@ -113,37 +116,50 @@ class _Answer(NamedTuple):
     trust: int
 
 
+class Recency(NamedTuple):
+    """Positions with newer answers before older ones, and which row may have replaced which.
+
+    `newest` is by the older row; `chances` are by the older and the newer row.
+    """
+
+    order: list[int]
+    newest: dict[int, int]
+    chances: dict[tuple[int, int], float]
+
+
 def newer_first(
     order: Sequence[int],
     rows: Sequence[int],
     nodes: Mapping[int, Node],
-    question: str,
+    question: str | None,
     trust: Mapping[int, int],
-) -> tuple[list[int], dict[int, int]]:
-    """Return positions with newer answers before older ones, and the newest rival of each older.
+) -> Recency:
+    """Return the order with newer answers before older ones, and the newest rival of each older.
 
-    `order` are positions in `rows`, best first. The second value is by row; so is `trust`, without
-    the rows that are trusted in full.
+    `order` are positions in `rows`, best first; without a question it stays. `trust` is by row,
+    without the rows that are trusted in full.
     """
-    found = list(order)
-    if asked_of(question) is None or len(found) < 2:
-        return found, {}
-    ranked = _answers(found[:HITS_COMPARED_MAX], rows, nodes, trust)
+    found = Recency(list(order), {}, {})
+    if question is None or asked_of(question) is None or len(order) < 2:
+        return found
+    ranked = _answers(order[:HITS_COMPARED_MAX], rows, nodes, trust)
     if len(ranked) < 2:
-        return found, {}
-    best = frozenset(it.at for it in ranked[:ANSWERS_MAX])
-    answers = sorted(ranked, key=lambda it: (it.trust, it.since))
-    outdated: dict[int, int] = {}
-    for number, new in enumerate(answers):
-        older = [old for old in answers[:number] if _replaces(new, old, question, best)]
+        return found
+    chances = _replacements(question, ranked)
+    place = found.order
+    for new in sorted(ranked, key=lambda it: (it.trust, it.since)):
+        older = [old for old in ranked if (old.at, new.at) in chances]
         if not older:
             continue
-        outdated.update((rows[old.at], rows[new.at]) for old in older if old.since < new.since)
-        first = min(found.index(old.at) for old in older)
-        if found.index(new.at) > first:
-            found.remove(new.at)
-            found.insert(first, new.at)
-    return found, outdated
+        for old in older:
+            if old.since < new.since:
+                found.newest[rows[old.at]] = rows[new.at]
+            found.chances[rows[old.at], rows[new.at]] = chances[old.at, new.at]
+        first = min(place.index(old.at) for old in older)
+        if place.index(new.at) > first:
+            place.remove(new.at)
+            place.insert(first, new.at)
+    return found
 
 
 def _answers(
@@ -158,24 +174,41 @@ def _answers(
         said = statement_of(node.content) if node is not None and node.type in SAID else None
         if node is not None and said is not None:
             # Turns of several chats are compared if one person says them.
-            speaker = ("Turn", node.name) if node.type == "Turn" else (node.parent,)
+            speaker = (TURN, node.name) if node.type == TURN else (node.parent,)
             since = node.valid_from, rows[at]
             level = trust.get(rows[at], FULL)
             answers.append(_Answer(at, since, speaker, node.content, said, level))
     return answers
 
 
-def _replaces(new: _Answer, old: _Answer, question: str, answers: frozenset[int]) -> bool:
-    """Return whether a later answer may have replaced an older one, if both are `answers`.
+def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
+    """Return which answer may have replaced which, by position, and how likely that is.
 
-    Of many pairs of texts some always look like an update. What ranks far below an answer is about
-    something else, so only the best hits are compared by their signs.
+    What is one frame is compared among all; other words only with the first few, which are taken
+    for answers. Of many pairs of turns some always look like an update, so a turn in other words
+    must itself be among the first few; a memory may rank lower.
     """
-    if new.speaker != old.speaker:
-        return False
-    if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
-        return True
-    return {old.at, new.at} <= answers and is_newer_answer(old.text, new.text, question)
+    found: dict[tuple[int, int], float] = {}
+    texts = [it.text for it in ranked]
+    company = AnswerCompany(question, texts, static_vectors([question, *texts]))
+    for number, old in enumerate(ranked):
+        later = [
+            (place, new)
+            for place, new in enumerate(ranked)
+            if new.speaker == old.speaker
+            and (old.trust, old.since) < (new.trust, new.since)
+            and new.text != old.text
+        ]
+        for _, new in later:
+            if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
+                found[old.at, new.at] = 1.0
+        if number < ANSWERS_MAX:
+            chances = company.probabilities(number, [place for place, _ in later])
+            for (place, new), chance in zip(later, chances, strict=True):
+                is_near = place < ANSWERS_MAX or new.speaker[0] != TURN
+                if is_near and chance >= company.enough:
+                    found.setdefault((old.at, new.at), chance)
+    return found
 
 
 WORLDS_MAX = 2

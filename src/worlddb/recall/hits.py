@@ -23,8 +23,15 @@ from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
 from worlddb.recall.activation import PathStep, paths_of
-from worlddb.recall.confidence import HITS_READ, AskedWords, HitSignals, confidences, signals_of
-from worlddb.recall.hit_order import Ranking, newer_first
+from worlddb.recall.confidence import (
+    HITS_READ,
+    AskedWords,
+    HitSignals,
+    confidences,
+    signals_of,
+    with_recency,
+)
+from worlddb.recall.hit_order import HITS_COMPARED_MAX, Ranking, newer_first
 from worlddb.store.interface import Reader
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import FACT, SUMMARY, stale_summaries, world_summaries
@@ -234,15 +241,16 @@ def hits_of(
     With the `question`, later answers to it come before older ones, where hits were weighed.
     """
     rows, order = ranking.rows, ranking.order
-    best = list(order) if max_tokens is not None else list(order[: k + SPARE_HITS])
+    is_compared = question is not None and bool(ranking.parts) and not view.include_ended
+    looked = max(k + SPARE_HITS, HITS_COMPARED_MAX if is_compared else 0)
+    best = list(order) if max_tokens is not None else list(order[:looked])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    doubts: dict[int, int] = {}
-    if question is not None and ranking.parts and not view.include_ended:
-        best, doubts = newer_first(best, rows, nodes, question, _trust(view, nodes))
-        doubts = {row: by for row, by in doubts.items() if row not in outdated}
+    asked_now = question if is_compared else None
+    best, newest, chances = newer_first(best, rows, nodes, asked_now, _trust(view, nodes))
+    doubts = {row: by for row, by in newest.items() if row not in outdated}
     is_any_whole = any(node.name and not node.content for node in nodes.values())
     told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
     tokens = {
@@ -255,6 +263,7 @@ def hits_of(
     looked_at = chosen if k >= HITS_READ else _fitting(there, rows, tokens, HITS_READ, max_tokens)
     signals = _signals(ranking, nodes, looked_at, asked)
     sure, own = confidences(signals)
+    own = with_recency(own, [rows[at] for at in looked_at], chances)
     ranks = _numbered(ranking.ranks) if explain else {}
     parts = ranking.parts if explain else {}
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}

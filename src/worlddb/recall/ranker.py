@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import VectorRows
-from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
+from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars, median
 from worlddb.index.store_search import NodeSample
 from worlddb.language.ranking_features import (
     ASKS,
@@ -393,12 +393,12 @@ class Ranker:
             parts["reply"] = weights.reply * np.where(heard > 0, heard * self._brevity(), heard)
         scores = sum(parts.values(), start=np.zeros(len(before)))
         if self.company is None:
-            return Weighed(scores, parts, lanes, float(np.median(scores)))
+            return Weighed(scores, parts, lanes, median(scores))
         rest = sum(
             (part for name, part in parts.items() if name not in usual), np.zeros(len(before))
         )
         common = sum(self._weight(lane) * amount for lane, amount in usual.items())
-        return Weighed(scores, parts, lanes, float(np.median(rest)) + common)
+        return Weighed(scores, parts, lanes, median(rest) + common)
 
     def _weight(self, lane: str) -> float:
         tells = self.scalars.whole_reading if lane == "vector" and self.found.reads_whole else 1.0
@@ -571,7 +571,7 @@ def compared(scores: Scores, sample: Scores, count: int) -> tuple[Scores, float]
     deviation = np.sqrt(max(0.0, squares / (len(scores) + others) - mean**2))
     if deviation <= SPREAD_MIN:
         return np.zeros(len(scores)), 0.0
-    return (scores - mean) / deviation, float((np.median(sample) - mean) / deviation)
+    return (scores - mean) / deviation, float((median(sample) - mean) / deviation)
 
 
 def with_retention(

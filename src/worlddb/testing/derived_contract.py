@@ -379,7 +379,9 @@ class DerivedContract:
             causes = [(e.row, e.gone is None, e.inferred is None) for e in sweep.typed("causes")]
             assert causes == [(cause, True, False), (gone, False, True)]
             assert [e.row for e in sweep.covers([home, other], ["causes"])] == [cause]
-            assert sweep.saying([other], "causes", ['"inferred":true']) == [cause]
+            late = 1 << 60  # Long after the test; its source has not ended then.
+            for after in (None, (late, late)):
+                assert sweep.saying([other], "causes", ['"inferred":true'], after) == [cause]
 
     def test_recalls_are_added_up(self, store: Store) -> None:
         with committing(store) as tx:

@@ -163,11 +163,12 @@ def inside(
     moment: Moment,
     members: bool,
     parents: Parents | None = None,
-    ever: bool = False,
+    outsiders: set[int] | None = None,
 ) -> set[int]:
     """Return those of `rows` that are inside `world`; `parents` of the rows, if known.
 
-    With `ever`, memberships of any time count.
+    With `outsiders`, rows that are known to be outside, memberships of any time count; the rows
+    that are found to be outside then are added.
     """
     candidates = set(rows) - {world}
     if world == ROOT_ROW:
@@ -187,12 +188,16 @@ def inside(
             above[row] = set() if parent is None else {parent}
         if members:
             for item in reader.edges_at(frontier, "in", MEMBERSHIP, moment.known):
-                if ever or moment.holds(item.edge):
+                if outsiders is not None or moment.holds(item.edge):
                     above[item.target].add(item.source)
         reached = {parent for row in frontier for parent in above[row]}
         is_reached |= world in reached
-        frontier = reached - above.keys() - {world}
-    return children | (_descendants_of(world, above) & rest) if is_reached else children
+        # Nothing is around the root.
+        frontier = reached.difference(above, (world, ROOT_ROW), outsiders or ())
+    below = _descendants_of(world, above) if is_reached else set()
+    if outsiders is not None:
+        outsiders.update(above.keys() - below)
+    return children | (below & rest)
 
 
 def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:

@@ -76,6 +76,7 @@ class Ledger:
     because fields were erased: a replay takes them from its export. `failure` is the error that
     broke the transaction, `landed` the commit that it became. `dated` has the rows of the new nodes
     whose time of creation was given. `guard` holds the transaction of a less trusted caller.
+    `equals` are two nodes that were found to have the same origins, and the last note then.
     """
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
@@ -84,6 +85,7 @@ class Ledger:
         self.failure: BaseException | None = None
         self.landed: CommitRow | None = None
         self.guard: TrustGuard | None = None
+        self.equals: tuple[bytes, bytes, int] | None = None
         self.limits = limits
         self.head = head
         self.node_row, self.edge_row, self.note_row = head.nodes, head.edges, head.notes

@@ -466,8 +466,12 @@ def outranks(ledger: Ledger, target: Id, source: Id) -> bool:
 
     A summary that is made anew may replace the one before it in the same world.
     """
+    pair = target, source, ledger.note_row
+    if ledger.equals == pair:
+        return False
     old, new = _nodes(ledger, target, source)
     if old.origins == new.origins and ledger.guard is None:
+        ledger.equals = pair
         return False
     if old.type == new.type == "Summary" and old.parent == new.parent:
         return False

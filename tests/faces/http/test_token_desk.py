@@ -18,7 +18,7 @@ from worlddb import Client, IssuedToken, Memory, TokenList
 from worlddb.errors import RejectedError
 from worlddb.faces.call_models import result_class
 from worlddb.faces.calls import Call
-from worlddb.faces.http import access_tokens
+from worlddb.faces.http import token_file
 from worlddb.faces.http.access_tokens import Access, make_access, read_tokens
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.http.token_file import (
@@ -157,7 +157,7 @@ def test_the_clients_have_the_calls_of_a_server(desk: Desk) -> None:
 def test_a_token_writes_as_many_memories_in_a_day_as_it_may(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access_tokens, "_day", lambda _: "the day of this test")
+    monkeypatch.setattr(token_file, "_day", lambda _: "the day of this test")
     ada = desk.as_new("ada", memories_per_day=2, **ADA)
     first = ada.post("/v1/memories", text="I like green tea.").data
     assert ada.post("/v1/memories", text="I like green tea.").data["created"] is False
@@ -224,7 +224,7 @@ def test_uses_are_written_now_and_then_and_for_their_owner_alone(
         uses.note(one)
     uses.save([ada, bob], if_due=True)
     assert not file.exists()
-    monkeypatch.setattr(access_tokens, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(token_file, "SAVE_EVERY_S", 0.0)
     uses.save([ada], if_due=True)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert {one: use.last_used for one, use in uses_beside(path).items()} == {ada.digest: clock.now}

@@ -50,6 +50,8 @@ async def test_graph_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         assert edge["type"] == "causes"
         found = await talk.call("memory_query", query=f"seeds {rain['id']} | traverse causes")
         assert [node["content"] for node in found["nodes"]] == ["The cellar was flooded."]
+        assert [node["id"] for node in found["nodes"]] == [flood["id"]]
+        assert [one["id"] for one in found["edges"]] == [edge["id"][:8]]
         history = await talk.call("memory_history", limit=1)
         undone = await talk.call("memory_undo", commit=history["commits"][0]["seq"])
         assert undone["unlinked"] == [edge["id"]]

@@ -13,8 +13,8 @@ from worlddb import ConflictError, Memory
 
 psycopg = pytest.importorskip("psycopg")
 
-from worlddb.store.postgres import server_pipeline  # noqa: E402 - it needs psycopg
-from worlddb.store.postgres.server_pipeline import ServerPipeline  # noqa: E402
+from worlddb.store.postgres import server_session  # noqa: E402
+from worlddb.store.postgres.server_session import ServerPipeline  # noqa: E402
 
 WRITE_WAYS_MAX, RECALL_WAYS_MAX = 6, 14  # They take 5 and 12 here; more would be a loop.
 
@@ -56,7 +56,7 @@ def test_after_an_error_nothing_more_is_run_and_the_line_goes_on(con: Any) -> No
 def test_what_is_too_much_to_prepare_is_run_all_the_same(
     con: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server_pipeline, "PREPARED_MAX", 2)
+    monkeypatch.setattr(server_session, "PREPARED_MAX", 2)
     line = ServerPipeline(con)
     for number in range(5):
         assert line.ask([(f"SELECT {number}::int8", None)])[0] == [[(number,)]]
@@ -66,7 +66,7 @@ def test_what_is_too_much_to_prepare_is_run_all_the_same(
 def test_an_interrupt_leaves_a_line_that_can_be_used(
     con: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line, real, waits = ServerPipeline(con), vars(server_pipeline)["fetch_many"], []
+    line, real, waits = ServerPipeline(con), vars(server_session)["fetch_many"], []
 
     def interrupted(pgconn: Any) -> Any:
         waits.append(pgconn)
@@ -74,7 +74,7 @@ def test_an_interrupt_leaves_a_line_that_can_be_used(
             raise KeyboardInterrupt
         return real(pgconn)
 
-    monkeypatch.setattr(server_pipeline, "fetch_many", interrupted)
+    monkeypatch.setattr(server_session, "fetch_many", interrupted)
     with pytest.raises(KeyboardInterrupt):
         line.ask([put(1), put(2), put(3)])
     assert not con.closed

@@ -136,7 +136,7 @@ def _line(cells: list[str], widths: list[int], to_right: list[bool]) -> str:
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     """Print named values one below the other; empty ones are left out."""
     shown = [(name, value) for name, value in fields if value]
-    room = max(len(name) for name, _ in shown)
+    room = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         print(paint(f"{name:<{room}}", "dim") + GAP + one_line(value))
 

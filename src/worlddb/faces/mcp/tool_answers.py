@@ -33,7 +33,7 @@ from worlddb.model.text_safety import tokens_at_most, visible_json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from worlddb import Hit, MemoryPage, Retired, Written
+    from worlddb import Hit, MemoryPage, Retired, Subgraph, Written
 
 PLAIN_TYPES = ("Memory", "Turn")  # What most hits are; the speaker tells a turn.
 TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read has the whole text.
@@ -224,6 +224,54 @@ class ScopesAnswer(Answer):
     next_cursor: str | None = Field(default=None, description="Absent on the last page")
 
 
+class NodeAnswer(Answer):
+    """A memory, a name or a world in the graph."""
+
+    id: ShortId
+    type: str
+    name: str = ""
+    content: str = ""
+    truncated: bool = Field(default=False, description="True if memory_read has more of the text")
+    valid_from: Second = Field(description="Since when it is true")
+    valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
+
+
+class EdgeAnswer(Answer):
+    """An edge between two nodes."""
+
+    id: ShortId
+    type: str
+    source: ShortId
+    target: ShortId
+    valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
+    metadata: Metadata = {}
+
+
+class RivalsAnswer(Answer):
+    """Two nodes that cannot both be right."""
+
+    left: ShortId
+    right: ShortId
+    reason: str = ""
+
+
+class GraphAnswer(Answer):
+    """The nodes that a query ends at, the edges it followed, and what contradicts a node."""
+
+    nodes: list[NodeAnswer]
+    edges: list[EdgeAnswer] = []
+    conflicts: list[RivalsAnswer] = []
+    cut: str | None = Field(default=None, description="How the start was cut, if it was")
+
+
+def _graph(found: Subgraph) -> GraphAnswer:
+    answer = GraphAnswer.model_validate(found)
+    for node in answer.nodes:
+        node.content, node.truncated = shortened(node.content)
+        node.valid_from = minute(node.valid_from)
+    return answer
+
+
 def _written(done: Written) -> WriteAnswer:
     return WriteAnswer(
         id=str(done.id),
@@ -325,6 +373,7 @@ def compact(answer: Answer) -> str:
 
 
 ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
+    "Subgraph": (GraphAnswer, _graph),
     "Written": (WriteAnswer, _written),
     "Recall": (
         RecallAnswer,

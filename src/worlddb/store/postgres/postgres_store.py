@@ -36,16 +36,14 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.postgres.server_pipeline import POOLED, Statement
-from worlddb.store.postgres.server_schema import (
-    MIGRATIONS,
-    READER,
-    WRITER,
-    format_of_server,
-    migrate_server,
+from worlddb.store.postgres import server_schema
+from worlddb.store.postgres.server_session import (
+    POOLED,
+    KnownAnswers,
+    ServerLines,
+    ServerSession,
+    Statement,
 )
-from worlddb.store.postgres.server_session import KnownAnswers, ServerLines, ServerSession
-from worlddb.store.postgres.sql_dialect import teach_types
 from worlddb.store.rows import ROOT_TEXT, NewText, first_commit, root_node
 from worlddb.store.sqlite.gate import Gate, function_of, has_returned
 from worlddb.store.tables.derived_tables import PageCache
@@ -170,7 +168,7 @@ def server_format(address: str) -> tuple[int, int]:
     """Return the format of a database, and the present one; nothing is changed."""
     dsn, _, shown = split_address(address)
     with server_errors(shown), psycopg.connect(dsn, autocommit=True) as con:
-        return format_of_server(con, shown), len(MIGRATIONS)
+        return server_schema.format_of_server(con, shown), len(server_schema.MIGRATIONS)
 
 
 class ServerTransaction:
@@ -283,8 +281,8 @@ class PostgresStore:
         con = self._connect()
         try:
             if create:
-                migrate_server(con, self.path)
-            elif format_of_server(con, self.path) == 0:
+                server_schema.migrate_server(con, self.path)
+            elif server_schema.format_of_server(con, self.path) == 0:
                 raise StorageError(f"{self.path}: has no store; create it by opening it to write")
             find = "create_tenant" if create else "find_tenant"
             found: Any = con.execute(f"SELECT worlddb.{find}(%s)", (tenant,)).fetchone()
@@ -317,7 +315,7 @@ class PostgresStore:
         while True:
             try:
                 con = psycopg.connect(**self._line)
-                teach_types(con)
+                server_schema.teach_types(con)
                 self._rows.clear()  # A standby that took over may lack the last commits.
                 return con
             except psycopg.OperationalError as error:
@@ -363,13 +361,13 @@ class PostgresStore:
 
     def _begin_read(self) -> list[Statement]:
         # One role where both are had: a prepared plan holds for the role it was made for.
-        role = READER if self.read_only else WRITER
+        role = server_schema.READER if self.read_only else server_schema.WRITER
         return [_SNAPSHOT, (_SET, (role, str(self._tenant)))]
 
     def _begin_write(self, patience_s: float, *, is_derived: bool) -> list[Statement]:
         waits = "off" if is_derived or self._durability != "full" else None
         patience_ms = max(int(patience_s * 1000), 1)  # 0 would mean without end.
-        given = (WRITER, str(self._tenant), f"{patience_ms}ms", waits)
+        given = (server_schema.WRITER, str(self._tenant), f"{patience_ms}ms", waits)
         # A tenant may have no row yet while it is being made.
         return [("BEGIN", None), (_SET_TO_WRITE, given), ("SELECT begin_write()", None)]
 
@@ -553,7 +551,9 @@ class PostgresStore:
     def _beside(self) -> Iterator[ServerSession]:
         """Yield a session that writes beside the journal: it waits for no writer."""
         with self.using():
-            session = self._begun([("BEGIN", None), (_SET, (WRITER, str(self._tenant)))])
+            session = self._begun(
+                [("BEGIN", None), (_SET, (server_schema.WRITER, str(self._tenant)))]
+            )
             try:
                 yield session
                 session.commit()

@@ -26,8 +26,8 @@ from math import log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worlddb.language.text_tokens import indexed, indexed_content
-from worlddb.store.postgres.server_schema import COLUMNS
-from worlddb.store.postgres.sql_dialect import (
+from worlddb.store.postgres.server_schema import (
+    COLUMNS,
     BytesArray,
     NumberArray,
     RowNumbers,

@@ -1,7 +1,7 @@
 """SqlSession: what the tables ask of a database connection; JournalTable: commits and history.
 
 The tables are written once, for SQLite and for PostgreSQL. Their SQL is the part that both
-understand, with a few words of SQLite that `store/postgres/sql_dialect.py` translates:
+understand, with a few words of SQLite that `store/postgres/server_schema.py` translates:
 
     ?, ?1            values, in order or by number
     row IN …carray   a list of numbers as one value (`IN`, with `session.among(rows)`)

@@ -49,9 +49,7 @@ TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
     option("--name", "TEXT", "only if one of the two names contains TEXT"),
     flag("--dry-run", "show what would be decided, and change nothing"),
     flag("--yes", "decide all proposals that the filters choose"),
-    option(
-        "--actor", None, "the name in the journal (default: command line)", default="command line"
-    ),
+    option("--actor", None, "the name in the journal (default: cli)", default="cli"),
 )
 def run(args: argparse.Namespace) -> int:
     """Decide which nodes are the same.

@@ -50,7 +50,7 @@ function Filters({ params }) {
     ${text("type", "Type", { list: "types", placeholder: "all" })}<datalist id="types">${TYPES.map((type) => html`<option value=${type}></option>`)}</datalist>
     ${text("tag", "Tag")} ${text("source", "Source")} ${text("since", "Since", { type: "date" })} ${text("before", "Before", { type: "date" })}
     <label>Ended <select name="ended" value=${params.ended || ""} onChange=${(event) => set({ ended: event.target.value })}><option value="">not shown</option><option value="1">also shown</option><option value="only">only these</option></select></label>
-    ${box("pinned", "pinned")} ${box("expiring", "expiring")}
+    <span class="kept">${box("pinned", "pinned")} ${box("expiring", "expiring")}</span>
   </div>`;
 }
 
