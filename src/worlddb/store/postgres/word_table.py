@@ -76,14 +76,10 @@ _COUNTS = f"""
 """
 _FIRST = f"WITH page AS MATERIALIZED (SELECT {_LISTED} FROM words WHERE word = $1{{}}) TABLE page"
 _PAGE = " AND node < ${} ORDER BY node DESC LIMIT ${}"
+# Lists are all read: which of their nodes are meant is seen when they are unpacked.
 _COVER = f"""
-    UNION ALL SELECT {_LISTED} FROM words WHERE word = ${{0}} AND node IN (
-        SELECT c.node FROM page p, LATERAL (
-            (SELECT w.node FROM words w WHERE w.word = ${{0}} AND w.node <= p.node
-                ORDER BY w.node DESC LIMIT 1)
-            UNION ALL SELECT w.node FROM words w WHERE p.length < 0 AND w.word = ${{0}}
-                AND w.node > p.node AND w.node <= p.node + p.named
-        ) c)
+    UNION ALL SELECT {_LISTED} FROM words WHERE word = ${{0}} AND (length < 0
+        OR (SELECT bool_or(length < 0) FROM page) OR node IN (SELECT node FROM page))
 """
 _FOREVER = 1 << 62  # A row above all others.
 
