@@ -32,7 +32,7 @@ from bench.percentiles import line, machine
 from worlddb import Memory, NodeDraft
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-PROGRAM = [sys.executable, "-m", "worlddb.faces.cli"]
+PROGRAM = [sys.executable, "-m", "worlddb"]
 WAIT_MS = 120_000
 SAMPLE = "src/worlddb/faces/http/pages/sample.json"
 ADA = "scope=user:ada"

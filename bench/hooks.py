@@ -22,7 +22,7 @@ from bench.percentiles import line, machine
 
 WARM_MS_MAX = 100
 COLD_MS_MAX = 1_000
-PROGRAM = [sys.executable, "-m", "worlddb.faces.cli"]
+PROGRAM = [sys.executable, "-m", "worlddb"]
 PLACES = ("Oslo", "Lima", "Kyoto", "Accra", "Quito", "Turin")
 EVENT = {"prompt": "Which server runs in Kyoto, and who looks after it?"}
 

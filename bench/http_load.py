@@ -164,7 +164,7 @@ async def load(
 
 def serve(store: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
     """Start a server of its own process and return it with its URL."""
-    command = [sys.executable, "-m", "worlddb.faces.cli", "serve", "--db", str(store)]
+    command = [sys.executable, "-m", "worlddb", "serve", "--db", str(store)]
     process = subprocess.Popen(
         [*command, "--port", "0", "--json", *options],
         stdout=subprocess.PIPE,
@@ -212,7 +212,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             process.terminate()
             code = process.wait(60)
         report(tally, writes, took)
-        check = [sys.executable, "-m", "worlddb.faces.cli", "check", "--db", str(store)]
+        check = [sys.executable, "-m", "worlddb", "check", "--db", str(store)]
         sound = subprocess.run(check, capture_output=True, text=True, check=False)
     print(f"  {len(lost)} lost: {lost[:3]}" if lost else "  every one of them read back and listed")
     print(f"  the server left with {code}; check: {sound.stdout.strip() or sound.stderr.strip()}")

@@ -39,7 +39,7 @@ class Server:
 
     def __init__(self, path: Path | None) -> None:
         """Start it on a store; without one, the bare server."""
-        ours = ["-m", "worlddb.faces.cli", "mcp", "--db", str(path)]
+        ours = ["-m", "worlddb", "mcp", "--db", str(path)]
         self.started = time.perf_counter()
         self._process = subprocess.Popen(
             [sys.executable, *(["-c", BARE] if path is None else ours)],

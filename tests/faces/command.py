@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 from worlddb.faces.cli import run
 
-COMMAND = [sys.executable, "-m", "worlddb.faces.cli"]
+COMMAND = [sys.executable, "-m", "worlddb"]
 KEPT = ("PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR")
 DEADLINE_S = 60
 

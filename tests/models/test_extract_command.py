@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> Path:
 def extract(store: Path, *arguments: str, **environment: str) -> Result:
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     done = subprocess.run(
-        [sys.executable, "-m", "worlddb.faces.cli", "extract", "--pending", *arguments],
+        [sys.executable, "-m", "worlddb", "extract", "--pending", *arguments],
         capture_output=True,
         text=True,
         env=kept | {"HOME": "/nonexistent", "WORLDDB_PATH": str(store)} | environment,

@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import Referee
 
-SERVER = (sys.executable, "-m", "worlddb.faces.cli", "mcp", "--search-fetch", "--db")
+SERVER = (sys.executable, "-m", "worlddb", "mcp", "--search-fetch", "--db")
 
 
 def ok(referee: Referee, *arguments: object) -> Any:

@@ -28,7 +28,7 @@ def description(tmp_path: Path) -> Iterator[str]:
     """The address of the description that `worlddb serve` gives."""
     if why := missing():
         pytest.skip(why)
-    served = [sys.executable, "-m", "worlddb.faces.cli", "serve", "--port", "0", "--json"]
+    served = [sys.executable, "-m", "worlddb", "serve", "--port", "0", "--json"]
     with subprocess.Popen(
         [*served, "--db", str(tmp_path / "m.db")],
         env=os.environ | {"WORLDDB_CONFIG": os.devnull, "XDG_DATA_HOME": str(tmp_path)},

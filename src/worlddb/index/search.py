@@ -1,12 +1,13 @@
 """Search: the derived state of one open store in memory. Vectors, held worlds, recall counts.
 
 *Search* holds the parts of one store. No embedder is loaded before the first search that needs it.
-*HeldWorlds* are the small worlds that are searched in memory. *RecallCounter* counts how often each
-memory was a hit, and saves the counts in batches.
+*HeldWorlds* are the small worlds that are searched in memory. *VectorFollower* embeds what was
+committed, in a thread. *RecallCounter* counts how often a memory was a hit, and saves in batches.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import sys
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from worlddb.index.held_world import HeldWorld
     from worlddb.index.name_index import NameIndex
     from worlddb.index.store_search import StoreSearch
-    from worlddb.index.vector_follower import VectorFollower
     from worlddb.index.vectors import Vectors
     from worlddb.model.conditions import Condition
 
@@ -58,6 +58,12 @@ SAVE_TIMEOUT_S = 1.0
 """How long a save waits for the write lock. It may fail: the counts are kept."""
 CLOSE_TIMEOUT_S = 0.2
 """How long the last save may delay `close`."""
+LOOK_S = 0.1  # Between two looks for new commits, whoever made them: much shorter than a thought.
+RETRY_S = 5.0  # After an embedder has failed: an endpoint that is down needs longer than a moment.
+STOPPING_S_MAX = 5.0  # Longer than a batch takes; then the thread, a daemon, is left behind.
+
+log = logging.getLogger(__name__)
+log.addHandler(logging.NullHandler())  # A library says nothing unless somebody listens.
 
 
 class Search:
@@ -246,8 +252,6 @@ class Search:
         if elsewhere and self.has_vectors:
             self.vectors().is_followed = True
         elif self.has_vectors and self._follower is None and not self._store.read_only:
-            from worlddb.index.vector_follower import VectorFollower
-
             self._follower = VectorFollower(self.vectors(), self.follow_names)
 
     def _unfollow(self) -> bool:
@@ -459,6 +463,51 @@ class HeldWorlds:
                     self._too_large.clear()
                 self._too_large.add(key)
         return fits
+
+
+class _StoppedError(Exception):
+    """The store is being closed."""
+
+
+class VectorFollower:
+    """Keeps the vectors of one open store up to the last commit, so that no recall has to embed.
+
+    A server has one (`db.embed_in_background()`). It also files the names of many nodes that were
+    written at once. While it runs, a recall takes the vectors that are there. Of the nodes that the
+    recall can see, it embeds the newest few itself; the others are found by their words and names
+    until the thread comes to them.
+    """
+
+    def __init__(self, vectors: Vectors, follow_names: Callable[[], None]) -> None:
+        self._vectors = vectors
+        self._follow_names = follow_names
+        self._stop = threading.Event()
+        vectors.is_followed = True
+        self._thread = threading.Thread(target=self._run, name="worlddb-vectors", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        pause_s = LOOK_S
+        while not self._stop.wait(pause_s):
+            pause_s = LOOK_S
+            try:
+                self._follow_names()
+                self._vectors.catch_up(self._progress)
+            except _StoppedError:
+                return
+            except WorldDBError as error:
+                log.warning("vectors wait: %s", error)
+                pause_s = RETRY_S
+
+    def _progress(self, done: int, total: int) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+
+    def stop(self) -> None:
+        """End the thread; what is embedded by then is kept."""
+        self._stop.set()
+        self._thread.join(STOPPING_S_MAX)
+        self._vectors.is_followed = False
 
 
 class RecallCounter:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import VectorRows
-from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars, median
+from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
 from worlddb.index.store_search import NodeSample
 from worlddb.language.ranking_features import (
     ASKS,
@@ -558,6 +558,13 @@ def cosines_standing_out(cosines: Scores, company: int) -> Scores:
     far = np.sort(cosines)[: max(1, len(cosines) // 2)]
     known = min(1.0, len(far) / FAR_KNOWN)
     return standing_out(cosines - known * far.mean(), known * float(far.std()), company)
+
+
+def median(values: Scores) -> float:
+    """Return the median; numpy's own function first imports masked arrays, for 12 ms."""
+    middle = (len(values) - 1) // 2, len(values) // 2
+    low, high = np.partition(values, middle)[[*middle]]
+    return float(low + high) / 2
 
 
 def compared(scores: Scores, sample: Scores, count: int) -> tuple[Scores, float]:

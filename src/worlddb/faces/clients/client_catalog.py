@@ -253,7 +253,7 @@ def launch_command(*, in_project: bool = False) -> list[str]:
     script = shutil.which("worlddb", path=folder) or shutil.which("worlddb")
     if script:
         return [os.path.abspath(script)]
-    return [sys.executable, "-m", "worlddb.faces.cli"]
+    return [sys.executable, "-m", "worlddb"]
 
 
 def stdio_entry(

@@ -1,7 +1,0 @@
-"""`python -m worlddb.faces.cli` is the `worlddb` command."""
-
-import sys
-
-from worlddb.faces.cli import run
-
-sys.exit(run())
