@@ -43,13 +43,14 @@ FILE = Path(answer_signs.__file__).with_name("answer_signs.json")
 COMMAND = "python -m bench.answer_change --write"
 SEED = 7  # What is composed and drawn, the first weights, the resamples of the intervals.
 VECTOR_SIGNS = 4  # The last signs of a pair are those by vectors.
-HIDDEN, HALVES = 8, 2  # units of a network, and networks whose mean is taken
+HIDDEN, HALVES = 8, 4  # units of a network, and networks whose mean is taken
 RIDGE = 3e-4  # of the weights, in the mean loss
 STEPS, RATE = 300, 0.02  # of Adam, on all triples at once
 PARTS_LEFT_OUT = 6  # Topics are left out in so many parts, whole topics each.
 FOLDS = 10  # parts of the single pairs, left out one after the other
 COMPANY = (0, 0, 3, 8, 16, 24, 36)  # other texts beside a pair: a recall compares up to forty
 COMPOSED_UPDATES = 3  # triples of each phrasing of an update
+REMARKS = 3  # about the older value, of each topic
 RANDOM_LATER = 2  # texts of the company that are taken as later ones, for each triple
 SHARES = {"given": 1.0, "composed": 0.5, "derived": 0.1, "random": 0.5}
 """What a triple counts, by where it comes from."""
@@ -110,18 +111,33 @@ def topics() -> list[Topic]:
 
 
 def composed(chance: random.Random) -> Iterator[Triple]:
-    """Yield triples of all topics: each phrasing of an update some times, each decoy once."""
-    for topic in topics():
-        if topic.topic == "fillers":
+    """Yield triples of all topics: each phrasing of an update some times, each decoy twice.
+
+    The older phrasing with another value is an update, too. What repeats the older text and says
+    something more is none, nor are remarks about the older value, which fit any topic.
+    """
+    every = topics()
+    fillers = {it.language: it.parts["f"] for it in every if it.topic == "fillers"}
+    remarks = {it.language: it.decoys["remark"] for it in every if it.topic == "remarks"}
+    for topic in every:
+        if topic.topic in ("fillers", "remarks"):
             continue
         parts = topic.parts
         later = [(text, 1) for text in parts["u"]] * COMPOSED_UPDATES
         later += [(text, 0) for texts in topic.decoys.values() for text in texts] * 2
+        said = remarks.get(topic.language, ())
+        later += [(text, 0) for text in chance.sample(said, min(REMARKS, len(said)))]
+        later += [(text.replace("{a}", "{b}"), 1) for text in parts["o"]]
         for text, label in later:
             fill = topic.filled(chance)
             older, question = chance.choice(parts["o"]), chance.choice(parts["q"])
             head = topic.topic, topic.language, fill(question)
             yield Triple(*head, fill(older), fill(text), label, "composed")
+        for older in parts["o"]:
+            fill = topic.filled(chance)
+            more = f"{fill(older)} {chance.choice(fillers[topic.language])}"
+            question = fill(chance.choice(parts["q"]))
+            yield Triple(topic.topic, topic.language, question, fill(older), more, 0, "composed")
 
 
 def grouped(chance: random.Random) -> Iterator[Triple]:

@@ -279,7 +279,8 @@ def test_only_the_first_hits_are_compared_by_their_signs() -> None:
     before = (
         "How much rent covers water? Our rent does.",
         "Our rent covers water.",
-        "We pay our rent on Mondays.",
+        "Ben asked how much our rent is.",
+        "How much our rent is, is our secret.",
     )
     old, new, question = (
         "Our rent is 1,150 euros.",
@@ -288,8 +289,9 @@ def test_only_the_first_hits_are_compared_by_their_signs() -> None:
     )
     assert is_newer_answer(old, new, question)
     memory = Memory(":memory:", embedder="none")
-    for text in (*before, old):
-        memory.write(text, at=EARLY)
-    memory.write(new, at=LATE)
+    memory.write(old, at=EARLY)
+    for text in (new, *before):  # What comes first is not older, so nothing replaces it.
+        memory.write(text, at=LATE)
     found = texts(memory.recall(question))
+    assert set(found[:4]) == set(before)
     assert found.index(old) < found.index(new)

@@ -191,12 +191,8 @@ def _standing(
     members = _members(reader, placed, moment)
     moved = _moved(edges)
     if subjects:
-        longer = {
-            node.id
-            for item, said in edges
-            if (node := nodes.get(item.source)) and node.content.strip() != said.text.strip()
-        }
-        texts = [f'"{STANDS_FOR}":"{ident}"' for ident in sorted(longer)]
+        told = {node.id for node in nodes.values() if node.type != FACT}
+        texts = [f'"{STANDS_FOR}":"{ident}"' for ident in sorted(told)]
         rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)
         moved |= _moved(_functional(reader.edges(rows))) if rows else set()
     found = []

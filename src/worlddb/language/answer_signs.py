@@ -16,7 +16,7 @@ with the digest of the data and the command that fitted them (`python -m bench.a
 A1  What is compared is the whole text and its best clause: "Surprise, I like olives now."
 A2  Of a language only closed classes of words (`statement_words.txt`) and fields are known.
 A3  Equal questions and texts give equal answers, whatever the embedder.
-A4  A text that has nothing in common with the question or the older text is never an answer.
+A4  A text that has nothing in common with them, or says nothing more, is never an answer.
 """
 
 from __future__ import annotations
@@ -263,8 +263,10 @@ class _OlderAnswer:
         self.asks_person = any(word.is_person for word in self.value)
 
     def is_linked(self, new: _SignText) -> bool:
-        """Return whether a text shares a word or a field with the question or the older text."""
-        return bool(self.fields & new.fields) or not self.known.isdisjoint(new.stems)
+        """Return whether a text has something in common with both, and says something more (A4)."""
+        tells = new.said.is_change or new.said.is_end or not _NOT.isdisjoint(new.forms)
+        is_more = tells or not new.stems <= self.old.stems
+        return is_more and bool(self.fields & new.fields or self.known & new.stems)
 
 
 class _LaterPart:
@@ -359,7 +361,8 @@ class AnswerCompany:
         self._asked = _reading(question)
         self._texts = [_reading(text) for text in texts]
         self._links = _Links(self._texts)
-        self._near = None if vectors is None else vectors @ vectors.T
+        # Not by BLAS: of small products its threads wait for each other.
+        self._near = None if vectors is None else np.einsum("ik,jk->ij", vectors, vectors)
         self._learned = "weights" if vectors is not None else "words_alone"
 
     def probabilities(self, old: int, later: Sequence[int]) -> list[float]:

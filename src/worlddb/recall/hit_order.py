@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from worlddb.recall.confidence import Lacking
     from worlddb.recall.ranker import Candidates, Scores
 
-HITS_COMPARED_MAX = 40  # An update that shares no word with the question may rank low.
+HITS_COMPARED_MAX = 20  # An update may rank low; with 40, none more is found (blind pairs).
 ANSWERS_MAX = 3
 """Hits taken for answers, which a later one in other words may replace. With more, fewer updates
 come first, and first places are lost to what is no update (LoCoMo, MemDaily)."""
+TRUSTED_ENOUGH = 0.3
+"""How likely a more trusted answer is one anew, to come first: if it is not, little is lost."""
 TURN = "Turn"
 SAID = frozenset({"Memory", TURN, "Fact"})
 """Types of nodes that state something."""
@@ -203,10 +205,10 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
             if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
                 found[old.at, new.at] = 1.0
         if number < ANSWERS_MAX:
-            chances = company.probabilities(number, [place for place, _ in later])
-            for (place, new), chance in zip(later, chances, strict=True):
-                is_near = place < ANSWERS_MAX or new.speaker[0] != TURN
-                if is_near and chance >= company.enough:
+            near = [it for it in later if it[0] < ANSWERS_MAX or it[1].speaker[0] != TURN]
+            chances = company.probabilities(number, [place for place, _ in near])
+            for (_, new), chance in zip(near, chances, strict=True):
+                if chance >= (company.enough if new.trust == old.trust else TRUSTED_ENOUGH):
                     found.setdefault((old.at, new.at), chance)
     return found
 
