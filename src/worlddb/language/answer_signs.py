@@ -265,8 +265,8 @@ class _OlderAnswer:
     def is_linked(self, new: _SignText) -> bool:
         """Return whether a text has something in common with both, and says something more (A4)."""
         tells = new.said.is_change or new.said.is_end or not _NOT.isdisjoint(new.forms)
-        is_more = tells or not new.stems <= self.old.stems
-        return is_more and bool(self.fields & new.fields or self.known & new.stems)
+        more = tells or not new.stems <= self.old.stems
+        return more and bool(self.fields & new.fields or self.known & new.stems)
 
 
 class _LaterPart:
@@ -352,7 +352,7 @@ def _bits(number: int) -> list[int]:
 class AnswerCompany:
     """A question and the texts that were found for it, compared with each other by position.
 
-    `vectors` are unit vectors of the question and of each text, where there are any.
+    `vectors` are unit vectors of the question and of each text, if any. (No BLAS: its threads wait.)
     """
 
     def __init__(
@@ -361,7 +361,6 @@ class AnswerCompany:
         self._asked = _reading(question)
         self._texts = [_reading(text) for text in texts]
         self._links = _Links(self._texts)
-        # Not by BLAS: of small products its threads wait for each other.
         self._near = None if vectors is None else np.einsum("ik,jk->ij", vectors, vectors)
         self._learned = "weights" if vectors is not None else "words_alone"
 
