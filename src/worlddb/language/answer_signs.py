@@ -352,7 +352,7 @@ def _bits(number: int) -> list[int]:
 class AnswerCompany:
     """A question and the texts that were found for it, compared with each other by position.
 
-    `vectors` are unit vectors of the question and of each text, if any. (No BLAS: its threads wait.)
+    `vectors` are unit vectors of the question and of each text, if any. No BLAS: its threads wait.
     """
 
     def __init__(
