@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, value_key
 from worlddb.claims.claim_lookup import claimed, stated
@@ -36,10 +36,6 @@ from worlddb.store.interface import Reader
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import FACT, SUMMARY, stale_summaries, world_summaries
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
-
-if TYPE_CHECKING:
-    pass
-
 
 CHARS_PER_TOKEN = 4
 """What tokenizers of today's models need for English text, on average."""
