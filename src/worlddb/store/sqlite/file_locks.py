@@ -31,7 +31,9 @@ except ImportError:  # Windows, where a file that is open cannot be deleted anyw
 PRIVATE = 0o600  # Memories are personal: a new file is for its owner alone.
 READ_OR_WRITE = 0o666  # The rights that a data file may have; none is a program.
 MOUNTS = "/proc/self/mountinfo"
-_PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial(-journal)?")
+_PARTIAL = re.compile(r"(.*\.[0-9a-f]{32}\.partial)(-journal|-wal|-shm)?")
+_BESIDE_PARTIAL = ("-journal", "-wal", "-shm")
+"""What SQLite puts beside a file while it writes it, or while it is checked."""
 _WHAT_TO_MOUNT = "to use a store in a container, mount the folder of the store, not the single file"
 
 
@@ -120,8 +122,7 @@ class PartialFile:
     def close(self) -> None:
         """Remove the name that the file had while it was written."""
         try:
-            for end in ("", "-journal"):
-                Path(self.path + end).unlink(missing_ok=True)
+            remove_partial(self.path)
         finally:
             os.close(self._held)
 
@@ -143,16 +144,26 @@ def _held_open(path: str) -> int | None:
 
 def sweep_partials(folder: str) -> None:
     """Remove what killed backups left in a folder; those that are being written are locked."""
-    for name in os.listdir(folder) if fcntl is not None else ():
-        if not _PARTIAL.fullmatch(name):
-            continue
+    names = os.listdir(folder) if fcntl is not None else ()
+    for name in {found[1] for found in map(_PARTIAL.fullmatch, names) if found}:
+        path = os.path.join(folder, name)
         with suppress(OSError):
-            held = os.open(os.path.join(folder, name.removesuffix("-journal")), os.O_RDONLY)
+            try:
+                held = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:  # It has its real name by now, so nobody writes it.
+                remove_partial(path)
+                continue
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(os.path.join(folder, name))
+                remove_partial(path)
             finally:
                 os.close(held)
+
+
+def remove_partial(path: str) -> None:
+    """Remove an unfinished file and what is beside it; the file last, for who sweeps after us."""
+    for end in (*_BESIDE_PARTIAL, ""):
+        Path(path + end).unlink(missing_ok=True)
 
 
 def why_read_only(path: str) -> str:
