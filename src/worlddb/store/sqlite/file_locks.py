@@ -1,11 +1,12 @@
-"""File locks and rights: who may use the files of a store, in this process and beside others.
+"""File locks: who may use the files of a store, in this process and in others.
 
-`LockedFiles` has locks that keep another SQLite in this process from closing the store under us.
+`LockedFiles` holds locks that keep another SQLite library in this process from closing the store's
+file. `PartialFile` is a copy that is being written; it gets its name when it is complete, and
+`sweep_partials` removes copies that were never completed. New files are readable by their owner
+alone (`make_private`).
 
-Private files: the names, the rights and the unfinished copies of a store's files.
-
-A second name of a file would have a log of its own: two logs for one file, and half of what was
-acknowledged is lost. So such a file is refused.
+A file with two names is refused. It would have two logs, and half of the acknowledged writes would
+be lost.
 """
 
 from __future__ import annotations
