@@ -115,6 +115,38 @@ async def test_every_answer_has_a_schema_of_an_object(tools: dict[str, Tool]) ->
         assert tool.output_schema["type"] == "object"
 
 
+async def test_every_answer_is_as_its_schema_says_formats_included() -> None:
+    from jsonschema import Draft202012Validator, FormatChecker
+    from mcp import Client
+
+    formats = FormatChecker(())
+
+    @formats.checks("date-time")
+    def _is_date_time(value: object) -> bool:
+        shape = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
+        return bool(re.fullmatch(shape, str(value)))
+
+    with worlddb.Memory(":memory:") as memory:
+        done = memory.write("The gate opens at nine.", at="2026-03-01", ttl="900d")
+        calls = {
+            "memory_recall": {"query": "gate", "explain": True},
+            "memory_list": {},
+            "memory_read": {"id": str(done.id)},
+            "memory_list_scopes": {},
+            "memory_query": {"query": "text gate"},
+            "memory_history": {},
+        }
+        async with Client(make_server(lambda: memory, tools="all")) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            for name, arguments in calls.items():
+                result = await client.call_tool(name, arguments)
+                assert not result.is_error, result
+                schema = tools[name].output_schema
+                Draft202012Validator(schema, format_checker=formats).validate(
+                    result.structured_content
+                )
+
+
 async def test_descriptions_name_only_tools_that_are_there(tools: dict[str, Tool]) -> None:
     for tool in tools.values():
         named = set(re.findall(r"\bmemory_[a-z_]+\b", str(tool.description)))
