@@ -1,8 +1,7 @@
-"""The settings files of clients: our entry and our hooks in them, shown as a diff, then written.
+"""Client file: our entry and our hooks in the settings files of clients, as a diff, then written.
 
 JSON files are edited by `settings_text`, TOML files by tomlkit, which keeps comments and layout.
-
-Hook settings of clients: where each keeps its hooks, and the commands that setup puts there.
+The hooks are commands that `worlddb setup` puts where each client keeps its own.
 """
 
 from __future__ import annotations

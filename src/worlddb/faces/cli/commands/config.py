@@ -1,7 +1,4 @@
-"""`worlddb config`, `doctor`, `models`, `completion`, `setup` and `hook`: this installation.
-
-`worlddb setup` and `worlddb hook`: connect a client to this memory, and answer its events.
-"""
+"""`worlddb config`, `doctor`, `models`, `completion`, `setup`, `hook`: this installation."""
 
 from __future__ import annotations
 
