@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 import tokenizers
+from jsonschema import (  # type: ignore[import-untyped]
+    Draft202012Validator,
+    FormatChecker,
+)
+from mcp import Client
 from mcp.types import Tool
 
 import worlddb
@@ -116,19 +122,12 @@ async def test_every_answer_has_a_schema_of_an_object(tools: dict[str, Tool]) ->
 
 
 async def test_every_answer_is_as_its_schema_says_formats_included() -> None:
-    from jsonschema import Draft202012Validator, FormatChecker
-    from mcp import Client
-
+    shape = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
     formats = FormatChecker(())
-
-    @formats.checks("date-time")
-    def _is_date_time(value: object) -> bool:
-        shape = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"
-        return bool(re.fullmatch(shape, str(value)))
-
+    formats.checks("date-time")(lambda value: bool(shape.fullmatch(str(value))))
     with worlddb.Memory(":memory:") as memory:
         done = memory.write("The gate opens at nine.", at="2026-03-01", ttl="900d")
-        calls = {
+        calls: dict[str, dict[str, Any]] = {
             "memory_recall": {"query": "gate", "explain": True},
             "memory_list": {},
             "memory_read": {"id": str(done.id)},
