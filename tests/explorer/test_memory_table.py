@@ -211,6 +211,18 @@ def test_a_hit_shows_its_lanes_and_the_text_that_speaks_against_it(explorer: Exp
         assert first.locator(f"text={lane} #{ranked.rank}").count()
 
 
+def test_a_hit_that_no_lane_found_says_which_one_it_replaces(explorer: Explorer) -> None:
+    memory = explorer.memory
+    memory.write("I live in Bremen and work at Nordlicht.", user_id="ada", at="2026-08-01")
+    memory.write("I moved to Porto.", user_id="ada", at="2026-09-01")
+    hits = memory.recall("Nordlicht", user_id="ada")
+    [new] = [place for place, hit in enumerate(hits, 1) if not hit.lanes]
+    [old] = [place for place, hit in enumerate(hits, 1) if hit.outdated]
+    explorer.open(f"ask?{ADA}&q=Nordlicht", "article")
+    shown_hit = explorer.page.locator("article").nth(new - 1)
+    assert shown_hit.locator(f".chip:text-is('replaces hit {old}')").count() == 1
+
+
 def test_the_code_that_is_copied_asks_the_same_question_as_of_the_same_time(
     explorer: Explorer,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,3 +70,11 @@ def test_the_pages_are_small_and_ask_no_other_host() -> None:
             assert not re.search(r"https?://", text), path.name
             assert "eval(" not in text
             assert "localStorage" not in text
+
+
+def test_every_part_of_a_score_has_a_meaning_on_the_page() -> None:
+    ranking = Path(worlddb.__file__).parent / "index" / "ranking.json"
+    weights = json.loads(ranking.read_text(encoding="utf-8"))["weights"]
+    script = (FOLDER / "ask.js").read_text(encoding="utf-8")
+    meanings = script.partition("const MEANING = {")[2].partition("};")[0]
+    assert [name for name in weights if f"{name}: " not in meanings] == []

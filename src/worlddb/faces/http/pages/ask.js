@@ -9,7 +9,7 @@ const FEATURES = { text: 0, vector: 1, graph: 2, cover: 3, speaker: 4, synonyms:
 const REST = 7;
 const MEANING = {
   text: "words that the question and the text share, rare ones more", vector: "nearness in meaning", graph: "the text is about a name in the question",
-  cover: "the share of the question's words that the text has", speaker: "it was said by the one whom the question means", synonyms: "each word of the question has one like it in the text",
+  cover: "the share of the question's words that the text has", around: "words of the question that are said in the text or near it in its conversation", speaker: "it was said by the one whom the question means", synonyms: "each word of the question has one like it in the text",
   spread: "the best texts mention what this one is about", telling: "it tells something about its speaker", world: "other good hits are in the same session",
   reply: "the turn before fits the question", following: "the turn after fits the question", feedback: "it is like the best texts of other sessions", opening: "negative where the turn before is about the same",
   date: "it is near the days that the question names", claim: "it states exactly what is asked for", late: "compared word by word", retention: "fresh, or often recalled", preference: "a standing instruction",
@@ -47,13 +47,17 @@ function against(hit) {
     ...(hit.conflicts || []).map((one) => ({ what: "conflicts with", kind: "bad", id: conflict(one) }))];
 }
 
-export function Hit({ hit, rank, texts, moved }) {
+/** Return the places of the hits that a hit has replaced: it may be there for their sake alone, without a lane or a score. */
+const replacedBy = (id, hits) => hits.flatMap((hit, place) => ([...(hit.outdated || []), ...(hit.maybe_outdated || [])].some((one) => one.by === id) ? [place + 1] : []));
+
+export function Hit({ hit, rank, texts, moved, replaces = [] }) {
   const { node } = hit;
   return html`<article class="card">
     <div><strong>${rank}.</strong> <a href=${link("memory", node.id)}>${textOf(node)}</a> ${moved && html`<${Chip} kind=${moved.kind}>${moved.text}</${Chip}>`}</div>
     <div class="small soft"><${Time} at=${node.valid_from} /> · score ${hit.score.toFixed(2)}
       ${hit.confidence !== undefined && hit.confidence !== null && html` · confidence ${(100 * hit.confidence).toFixed(0)} %`} · ${count(hit.tokens, "token")} · <${Id} id=${node.id} /></div>
     <div>${Object.entries(hit.lanes || {}).map(([lane, one]) => html`<${Chip} title=${`score ${one.score.toFixed(3)} in this lane`}>${lane} #${one.rank}</${Chip}>`)}
+      ${Object.keys(hit.lanes || {}).length === 0 && replaces.length > 0 && html`<${Chip} kind="good" title="No lane found it; it comes with the older text that it replaces">replaces hit ${replaces.join(", ")}</${Chip}>`}
       ${(node.origins || []).length > 0 && html`<${Chip} title=${`written by ${node.actor}`}>from ${node.origins.join(", ")}</${Chip}>`}
       ${node.valid_to && html`<${Chip} kind="warn">${new Date(node.valid_to) > new Date() ? "ends" : "ended"} ${day(node.valid_to)}</${Chip}>`}</div>
     <${Weights} weighed=${hit.weighed} />
@@ -88,7 +92,7 @@ function Answer({ found, other, title }) {
       <p class="soft small">${count(data.hits.length, "hit")} · ${data.hits.reduce((sum, hit) => sum + hit.tokens, 0)} tokens of text
         ${data.confidence !== undefined && data.confidence !== null && html` · ${(100 * data.confidence).toFixed(0)} % sure that the answer is here`}</p>
       ${data.hits.length > 0 && html`<details class="small"><summary>What the parts of a score mean</summary><dl>${[...new Set(data.hits.flatMap((hit) => Object.keys(hit.weighed || {})))].filter((name) => MEANING[name]).map((name) => html`<dt>${name}</dt><dd>${MEANING[name]}</dd>`)}</dl></details>`}
-      ${data.hits.length ? data.hits.map((hit, place) => html`<${Hit} key=${hit.node.id} hit=${hit} rank=${place + 1} texts=${data.texts} moved=${moveOf(hit, place, other)} />`)
+      ${data.hits.length ? data.hits.map((hit, place) => html`<${Hit} key=${hit.node.id} hit=${hit} rank=${place + 1} texts=${data.texts} replaces=${replacedBy(hit.node.id, data.hits)} moved=${moveOf(hit, place, other)} />`)
         : html`<${Empty} title="Nothing is remembered about this">An agent would be told to say so.</${Empty}>`}`}</${Loaded}>
   </section>`;
 }
