@@ -31,10 +31,6 @@ from worlddb.store.tables.edge_table import EdgeTable, HandledTables, WorldListi
 from worlddb.store.tables.node_table import FILE_AGAIN, NodeTable
 from worlddb.store.tables.sql_session import IN, JournalTable, SqlSession, TextTable
 
-KEPT = ("inferred", "premises")
-"""What edges keep of their metadata: ids alone, and inference needs them."""
-
-
 class TextErasure:
     """Erases inside a write transaction; it returns the commits that can't be hashed again."""
 
@@ -124,8 +120,7 @@ class TextErasure:
 
 
 def _without_texts(metadata: str) -> str:
-    data = json.loads(metadata)
-    kept = {key: data[key] for key in KEPT if key in data}
+    kept = without_texts(json.loads(metadata))
     return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
 
