@@ -22,7 +22,13 @@ from contextlib import contextmanager, suppress
 
 from blake3 import blake3
 
-from worlddb.errors import CorruptionError, FormatError, StorageError, StoreKeyError
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    StorageError,
+    StoreKeyError,
+)
 from worlddb.model.address import ID_BYTES
 from worlddb.store.interface import Seal, Store
 
@@ -77,6 +83,16 @@ class BackupKeys:
         for place, ident in enumerate(new):
             self._secrets[ident] = drawn[place * SECRET_BYTES : (place + 1) * SECRET_BYTES]
         return bool(new)
+
+    def merge(self, other: BackupKeys) -> None:
+        """Take what another copy of these keys says; what one of both has destroyed is destroyed."""
+        gone = {
+            ident
+            for secrets in (self._secrets, other._secrets)
+            for ident, secret in secrets.items()
+            if secret == DESTROYED
+        }
+        self._secrets |= other._secrets | dict.fromkeys(gone, DESTROYED)
 
     def destroy(self, idents: Iterable[bytes]) -> bool:
         """Replace the secrets of nodes by zeros, for good; return whether there was one."""
@@ -209,8 +225,8 @@ def destroy_keys(path: str, wrap: Wrap, gone: Iterable[bytes]) -> None:
                 _save(path, file, _file_bytes(keys, (wrap,)))
 
 
-def destroy_keys_of(store: Store, gone: Iterable[bytes]) -> bool:
-    """Destroy what sealed backups of a store need for erased nodes; False if there are no keys.
+def destroy_keys_of(store: Store, gone: Callable[[], Iterable[bytes]]) -> None:
+    """Destroy what sealed backups of a store need for erased nodes, if there are keys.
 
     Raises:
         StorageError: the file of the keys cannot be written.
@@ -218,10 +234,38 @@ def destroy_keys_of(store: Store, gone: Iterable[bytes]) -> bool:
     """
     beside = store.side_file(KEYS_END)
     path = None if beside is None else os.path.realpath(beside)
-    if path is None or not os.path.exists(path):
-        return False
-    destroy_keys(path, store.side_seal, gone)
-    return True
+    if path is not None and os.path.exists(path):
+        destroy_keys(path, store.side_seal, gone())
+
+
+def adopt_keys(path: str, wrap: Wrap, given: str | None) -> BackupKeys:
+    """Return the keys beside a store, together with those of another file, if one is given.
+
+    They are then beside the store, so that an erasure there reaches the backups.
+
+    Raises:
+        StorageError: there are none, or they cannot be read or written.
+        ConflictError: the keys beside the store are those of other backups.
+        StoreKeyError: they are sealed by another key than that of the store.
+    """
+    if given is None or os.path.realpath(given) == path:
+        if not os.path.exists(path) or not os.path.getsize(path):
+            raise StoreKeyError(
+                f"{path}: there are no keys of sealed backups beside the store; give their file "
+                "(--keys). Without it nobody can read the backup"
+            )
+        return read_keys(path, wrap)
+    keys = read_keys(given, wrap)
+    with _alone(path) as file:
+        if os.fstat(file).st_size:
+            beside = read_keys(path, wrap)
+            if beside.id != keys.id:
+                raise ConflictError(
+                    f"{path}: has the keys of other backups; move it away, or give another store"
+                )
+            keys.merge(beside)
+        _save(path, file, _file_bytes(keys, (wrap,)))
+    return keys
 
 
 def rewrap_keys(store_path: str, wraps: Iterable[Wrap]) -> None:

@@ -80,7 +80,9 @@ def export(reader: Reader, after: int = -1) -> Iterator[str]:
     yield from map(_line, export_records(reader, after))
 
 
-def export_records(reader: Reader, after: int = -1, *, every_state: bool = False) -> Iterator[Record]:
+def export_records(
+    reader: Reader, after: int = -1, *, every_state: bool = False
+) -> Iterator[Record]:
     """Yield the records of an export; with `every_state`, commits have the states of all worlds."""
     check_commit_number(after, "after")
     yield {"worlddb": EXPORT_VERSION}

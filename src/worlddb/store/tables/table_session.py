@@ -19,7 +19,7 @@ from typing import Any
 
 from worlddb.model.address import ERASED
 from worlddb.store.reader_groups import WholeTables
-from worlddb.store.rows import ErasedEdge
+from worlddb.store.rows import ErasedEdge, without_texts
 from worlddb.store.tables.derived_tables import (
     EmbeddingTables,
     LookupTable,
@@ -31,6 +31,7 @@ from worlddb.store.tables.derived_tables import (
 from worlddb.store.tables.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
 from worlddb.store.tables.node_table import FILE_AGAIN, NodeTable
 from worlddb.store.tables.sql_session import IN, JournalTable, SqlSession, TextTable
+
 
 class TextErasure:
     """Erases inside a write transaction; it returns the commits that can't be hashed again."""
