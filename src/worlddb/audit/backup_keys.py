@@ -85,7 +85,7 @@ class BackupKeys:
         return bool(new)
 
     def merge(self, other: BackupKeys) -> None:
-        """Take what another copy of these keys says; what one of both has destroyed is destroyed."""
+        """Take what another copy of these keys has; what either has destroyed is destroyed."""
         gone = {
             ident
             for secrets in (self._secrets, other._secrets)

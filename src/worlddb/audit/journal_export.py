@@ -351,9 +351,11 @@ def _confirm(store: Store, erased: set[str]) -> None:
     """Write the commit that says what was erased: its journal has to vouch for what is missing."""
     found: dict[str, list[str]] = {"node": [], "edge": [], "commit": []}
     for record in sorted(erased):
-        kind, ident = record.split(" ")
-        found[kind].append(ident)
+        kind, named = record.split(" ")
+        found[kind].append(named)
     nodes = [Id(ident) for ident in found["node"]]
+    if not nodes:
+        raise CorruptionError("parts are marked as erased, and no node is; do not use this store")
     with store.write() as writer:
         ledger = Ledger(writer, NO_LIMITS)
         rows = sorted(ledger.place(ident).row for ident in nodes)

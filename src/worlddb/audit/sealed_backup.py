@@ -79,7 +79,7 @@ def _cipher(secret: bytes, context: str) -> Any:
 def _refuse_without_package() -> None:
     if find_spec("cryptography") is None:
         raise InvalidInputError(
-            "a sealed backup needs the package cryptography; run: pip install 'worlddb[sealed]'"
+            "a sealed backup needs the package cryptography; run: pip install 'worlddb[receipts]'"
         )
 
 

@@ -86,7 +86,7 @@ class StoreKey:
         con.pragma("key", f"raw:{self._for_file(path)}")
 
     def seal(self, path: str, salt: bytes | None = None) -> SideSeal:
-        """Return what encrypts the files beside a store; with a salt of their own, or the file's."""
+        """Return what encrypts the files beside a store, with their own salt or the file's."""
         secret = bytes.fromhex(self._for_file(path, salt)[: 2 * KEY_BYTES])
         return SideSeal(blake2b(b"worlddb side files", key=secret, digest_size=KEY_BYTES).digest())
 
