@@ -225,6 +225,9 @@ def test_a_large_store_takes_several_chunks(
 def test_a_sealed_backup_replaces_nothing_and_needs_a_file(backed: Backed) -> None:
     with opened(backed.store) as memory, pytest.raises(StorageError, match="exists already"):
         memory.db.backup(backed.backup, sealed=True)
-    with Memory(embedder="none") as memory, pytest.raises(StorageError, match="no place for the"):
+    with (
+        Memory(":memory:", embedder="none") as memory,
+        pytest.raises(StorageError, match="no place for the"),
+    ):
         memory.db.backup(backed.backup.with_name("x"), sealed=True)
     assert sorted(path.name for path in backed.backup.parent.iterdir()) == ["monday.sealed"]

@@ -490,7 +490,7 @@ def test_a_store_that_is_replaced_while_it_is_opened_is_not_written(
         worlddb.open(store, key=RAW)
 
 
-def test_sealed_backups_of_an_encrypted_store_follow_its_key(tmp_path: Path, key: object) -> None:
+def test_sealed_backups_of_an_encrypted_store_follow_its_key(tmp_path: Path, key: Any) -> None:
     path, backup = tmp_path / "store" / "memory.db", tmp_path / "monday.sealed"
     path.parent.mkdir()
     remember(path, key)

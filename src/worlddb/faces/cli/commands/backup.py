@@ -296,9 +296,10 @@ def run_restore(args: argparse.Namespace) -> int:
         )
     root, gone = str(last.root_state), repeated_erasures(last)
     done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
+    facts = {"path": path, "commit": last.seq, "root_state": root}
     if gone:
         done += f"; {gone} nodes were erased since the backup, and came back as erased"
-    facts = {"path": path, "commit": last.seq, "root_state": root, "erased": gone}
+        facts["erased"] = gone
     return report(args, facts, done)
 
 
