@@ -286,14 +286,10 @@ def run_restore(args: argparse.Namespace) -> int:
         raise StorageError(f"{path}: exists already; give --force to replace what it holds")
     from worlddb.audit.store_files import repeated_erasures, restore
 
+    keys = None if args.keys is None else checked_path(args.keys)
+    into, key = creatable_store(path), given_key(args)
     with Progress("restoring"):
-        last = restore(
-            backup,
-            creatable_store(path),
-            replace=args.force,
-            key=given_key(args),
-            keys=None if args.keys is None else checked_path(args.keys),
-        )
+        last = restore(backup, into, replace=args.force, key=key, keys=keys)
     root, gone = str(last.root_state), repeated_erasures(last)
     done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
     facts = {"path": path, "commit": last.seq, "root_state": root}
