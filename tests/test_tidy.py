@@ -226,8 +226,6 @@ def test_nobody_reaches_into_a_private_name_of_another_object() -> None:
 
 
 PRIVATE_BY_NECESSITY = {
-    # The SDK has no public way to run a server on streams of our own.
-    "server._lowlevel_server",
     # There is no public way to end a process without waiting for its threads.
     "os._exit",
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from worlddb.audit.read_audit import settle_reads
 from worlddb.errors import NotFoundError
 from worlddb.identity.store_resolver import name_index
 from worlddb.index.search import RecallCounter, Search
@@ -85,6 +86,8 @@ def open_engine(
         key=key_of(os.fspath(path), key),
     )
     try:
+        if not store.read_only:
+            settle_reads(store)
         search = Search(store, embedder, pooling, models_dir, name_index(store))
     except BaseException:
         store.close()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -395,6 +398,69 @@ def test_a_rekey_that_ends_just_before_the_record_of_reads_is_finished_later(
         assert len(memory.reads()) == 2
     assert not Path(f"{store}-reads.rekeyed").exists()
     assert recalls(store, OTHER)
+
+
+def test_a_rekey_after_one_that_was_killed_just_before_its_end_goes_on(
+    store: Path, crash_at: Callable[[object, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash_at(store_files, "finish_reseal")
+    with pytest.raises(_Crash):
+        rekey(store, key=RAW, new_key=OTHER, keep=False)
+    monkeypatch.undo()
+    rekey(store, key=OTHER, new_key=RAW, keep=False)
+    with Memory(store, key=RAW, embedder="none", user_id="ada", audit_reads=True) as memory:
+        assert len(memory.reads()) == 1
+
+
+def test_what_a_killed_rekey_left_of_the_record_of_reads_is_settled_by_opening(
+    store: Path, crash_at: Callable[[object, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, left = Path(f"{store}-reads"), Path(f"{store}-reads.rekeyed")
+    rekey(store, key=RAW, new_key=None, keep=False)
+    plain = reads.read_bytes()
+    crash_at(store_files, "finish_reseal")
+    with pytest.raises(_Crash):
+        rekey(store, key=None, new_key=OTHER, keep=False)
+    monkeypatch.undo()
+    assert reads.read_bytes() == plain
+    with worlddb.open(store, key=OTHER, embedder="none"):
+        assert SECRET.encode() not in reads.read_bytes()  # Also by who records no reads.
+    assert not left.exists()
+    sealed = reads.read_bytes()
+    crash_at(file_copy, "sync")  # And before the store has the new key, the copy goes.
+    with pytest.raises(_Crash):
+        rekey(store, key=OTHER, new_key=RAW, keep=False)
+    monkeypatch.undo()
+    assert left.exists()
+    with worlddb.open(store, key=OTHER, embedder="none", read_only=True):
+        assert left.exists()
+    with worlddb.open(store, key=OTHER, embedder="none"):
+        assert not left.exists()
+    assert reads.read_bytes() == sealed
+
+
+HALF_WRITTEN = """
+import os, signal, sys
+from worlddb.store.sqlite.file_encryption import StoreKey, unlocked
+con = unlocked(sys.argv[1], StoreKey(bytes.fromhex(sys.argv[2])))
+con.pragma("journal_mode", "delete")
+con.pragma("cache_size", 5)
+con.execute("BEGIN IMMEDIATE")
+con.execute("CREATE TABLE large AS SELECT randomblob(1000) FROM sqlite_schema, sqlite_schema AS b")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("wrong", [None, OTHER, PASSPHRASE])
+def test_a_store_with_a_journal_of_a_killed_program_survives_the_wrong_key_and_none(
+    store: Path, wrong: bytes | str | None
+) -> None:
+    command = [sys.executable, "-c", HALF_WRITTEN, str(store), RAW.hex()]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert Path(f"{store}-journal").stat().st_size > PAGE_BYTES
+    with pytest.raises(StoreKeyError):
+        worlddb.open(store, key=wrong, create=False, embedder="none")
+    assert recalls(store, RAW)
 
 
 def test_a_record_of_reads_by_another_key_is_told(store: Path) -> None:

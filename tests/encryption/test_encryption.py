@@ -15,7 +15,8 @@ from worlddb import StoreKeyError
 from worlddb.store.sqlite.file_encryption import is_encrypted
 
 ROOT = Path(__file__).parents[2]
-SUITES = ("encrypted_stores", "encrypted_commands")  # Kills are a trial of tests/chaos.
+SUITES = ("encrypted_stores", "encrypted_commands", "rekey_instants")
+"""Kills at random moments are a trial of tests/chaos."""
 # As an encrypted file begins: random bytes, but for those that tell what it is.
 ENCRYPTED_HEAD = bytes(range(16)) + b"\x04\x00\x02\x02\x20@  "
 

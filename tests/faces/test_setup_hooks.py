@@ -103,6 +103,51 @@ def test_remove_takes_out_the_entries_of_all_clients_and_says_if_there_is_none(
     assert setup().code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("windsurf", '{"mcpServers":{}}\n'),
+        ("cline", '{\n  "mcpServers": {\n  }\n}\n'),
+        ("claude-code", '{"mcpServers":{"a":{"type":"http","url":"https://a.example/mcp/"}}}\n'),
+        ("codex", '[mcp_servers.docs]\ncommand = "d"\n\n[projects."/x"]\ntrust = true\n'),
+        ("goose", "extensions:\n  a: {enabled: true}\nGOOSE_MODEL: m"),
+        ("gemini", '{"hooks": {"AfterAgent": []}, "mcpServers": {}}'),
+    ],
+)
+def test_setup_and_remove_leave_every_byte_of_a_person_file(name: str, text: str) -> None:
+    path = Path(setup(name, "--json").data["path"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    assert setup(name, "--write").code == 0
+    if name in HOOK_CLIENTS:
+        assert setup(name, "--hooks", "--write").code == 0
+    assert path.read_text() != text
+    assert setup("--remove").code == 0
+    assert path.read_text() == text
+
+
+def test_what_was_edited_since_is_kept_when_our_entry_goes() -> None:
+    path = Path(setup("windsurf", "--json").data["path"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"mcpServers":{}}')
+    setup("windsurf", "--write")
+    edited = parse_json(path.read_text()) | {"theme": "dark"}
+    path.write_text(json.dumps(edited))
+    setup("--remove")
+    assert parse_json(path.read_text()) == {"theme": "dark"}
+
+
+def test_an_address_is_no_comment() -> None:
+    text = '{"mcpServers":{"a":{"url":"https://a.example/mcp/"}}}'
+    assert remove_json(set_json(text, PLACE, ENTRY), PLACE) == text
+
+
+def test_a_toml_table_between_others_leaves_the_blank_line() -> None:
+    text = '[mcp_servers.docs]\ncommand = "d"\n\n[projects."/x"]\ntrust = true\n'
+    place = ("mcp_servers", "worlddb")
+    assert remove_toml(set_toml(text, place, ENTRY), place) == text
+
+
 def test_hooks_of_a_project_have_no_path_of_this_machine(tmp_path: Path) -> None:
     done = setup("codex", "--hooks", "--project", "--write", "--json").data
     text = Path(done["path"]).read_text()

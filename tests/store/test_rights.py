@@ -110,6 +110,9 @@ def test_what_a_killed_backup_left_is_swept_by_the_next_one_and_a_running_one_is
         assert subprocess.run(killed, check=False).returncode == -signal.SIGKILL
         (left,) = folder.iterdir()
         assert left.name.endswith(".partial")
+        for end in ("-journal", "-wal", "-shm"):  # And of one that was killed while it was checked.
+            left.with_name(left.name + end).touch()
+        left.with_name(f"friday.db.{'2c' * 16}.partial-wal").touch()  # The file has its name.
         running = PartialFile(str(folder / f"sunday.db.{'1b' * 16}.partial"), None)
         others = folder / "report.partial"
         others.touch()

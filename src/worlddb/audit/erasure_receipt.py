@@ -1,4 +1,4 @@
-"""Erasure: texts leave the store for good, and a receipt says so."""
+"""Erasure receipt: texts are removed from the store for good, and a signed receipt says which."""
 
 from __future__ import annotations
 

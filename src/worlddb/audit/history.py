@@ -1,8 +1,8 @@
-"""History: the journal as public values, proofs from it, and what it says was erased.
+"""History: commits and their differences, what was erased, and proofs of nodes and of the journal.
 
 The cost of `diff` depends on what changed between two commits, not on the size of the store.
-
-Store proofs: the way from a node to the root state, and a log of commits that only grows.
+`prove` gives the path from a node to the root state; `prove_history` shows that the journal has
+only grown since a commit.
 """
 
 from __future__ import annotations

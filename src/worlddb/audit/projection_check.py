@@ -1,17 +1,15 @@
-"""Projection check: compute again what follows from the journal, the nodes and the edges.
+"""Projection check: recompute what follows from the journal, the nodes and the edges.
 
-`check_projections` plays the journal's changes again. The result must be what the tables say about
+`check_projections` replays the journal's changes. The result must equal what the tables say about
 validity, parents, deletions, proposals, conflicts and registrations.
 
 `check_sets` computes the state of every world, and the pages of its sets, from nodes and edges.
-Where set changes are still waiting to be written into pages, the pages are those of an earlier
-commit. Then the pages must fit together and hold the states of that commit; and the pages with the
-waiting changes applied must hold the set of today.
+While set changes wait to be written into pages, the pages are those of an earlier commit. Then the
+pages must be consistent and hold the states of that commit, and the pages with the waiting changes
+applied must hold the set of today.
 
-Store image: what `check` keeps in memory of a store, and the problems found so far.
-
-Every table is read once. Later stages compare with what earlier ones have kept here, so the file
-is not read again. Texts are not kept.
+`StoreImage` is what `check` keeps of a store in memory, with the problems found so far. Every table
+is read once; later stages compare with the image. Texts are not kept.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from worlddb.store.interface import Seal, Store
 READS_END = "-reads"
 """The name of the record's file is that of the store with this end."""
 REKEYED_END = ".rekeyed"  # The record by a new key, until the store has that key.
+UNFINISHED_END = ".part"
 PRIVATE = 0o600  # Questions are as personal as memories.
 
 _unsaved: WeakKeyDictionary[Store, list[str]] = WeakKeyDictionary()
@@ -118,7 +119,7 @@ def forget_reads(store: Store, is_gone: Callable[[ReadEntry], bool]) -> int:
         lines = list(_lines(store))
         kept = [line for line in lines if not is_gone(_entry(line))]
         if len(kept) < len(lines):
-            made = f"{path}.part"
+            made = path + UNFINISHED_END
             _write(made, kept, store.side_seal())
             os.replace(made, path)  # Who waits for the lock sees that its file was replaced.
     return len(lines) - len(kept)
@@ -179,8 +180,11 @@ def _opened(line: bytes, seal: Seal | None) -> str:
 
 def reseal_reads(path: str, old: Seal | None, new: Seal | None) -> None:
     """Write the record of a store anew, by another key, to a file beside it."""
+    _settle(path + READS_END, old)  # The last change of the key may have been killed.
     if os.path.exists(path + READS_END):
-        _write(path + READS_END + REKEYED_END, _read(path + READS_END, old), new)
+        made = path + READS_END + REKEYED_END
+        _write(made + UNFINISHED_END, _read(path + READS_END, old), new)
+        os.replace(made + UNFINISHED_END, made)  # Under its name only when it is whole.
 
 
 def finish_reseal(path: str) -> None:
@@ -189,14 +193,36 @@ def finish_reseal(path: str) -> None:
         os.replace(path + READS_END + REKEYED_END, path + READS_END)
 
 
+def settle_reads(store: Store) -> None:
+    """Finish a change of the key that was killed: the record must not stay by the old key.
+
+    Raises:
+        StorageError: the record cannot be read or written.
+    """
+    path = store.side_file(READS_END)
+    if path is not None:
+        _settle(path, store.side_seal())
+
+
 def _settle(path: str, seal: Seal | None) -> None:
-    """Finish a change of the key that was killed just before its end."""
+    """Finish a change of the key that was killed just before its end, or undo what it left."""
     made = path + REKEYED_END
-    if not os.path.exists(made):
+    if not os.path.exists(made) and not os.path.exists(made + UNFINISHED_END):
         return
-    with suppress(StoreKeyError):  # By another key: the change was killed before the store had it.
-        if _read(made, seal, is_strict=True):
-            os.replace(made, path)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(made + UNFINISHED_END)
+        with suppress(FileNotFoundError):  # Another process has settled it.
+            try:
+                _read(made, seal, is_strict=True)  # Empty if it is gone; then nothing is replaced.
+            except StoreKeyError:
+                # By another key: the change was killed before the store had it. What is erased from
+                # the record would stay in this copy.
+                os.unlink(made)
+            else:
+                os.replace(made, path)
+    except OSError as error:
+        raise StorageError(f"{path}: the record of reads: {error.strerror}") from error
 
 
 def _entry(line: str) -> ReadEntry:

@@ -1,7 +1,4 @@
-"""Store files: put a backup in the place of a store, and change the key that a store is under.
-
-Store rekey: encrypt a store, change its key, or decrypt it; with the files beside it.
-"""
+"""Store files: restore a backup, migrate a store, and encrypt it, change its key or decrypt it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The claims room."""
+"""Claims: what sentences state, which claims hold, and what replaces what."""

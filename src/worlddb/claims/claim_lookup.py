@@ -1,35 +1,35 @@
-"""Claim lookup: the functional claims about somebody, and which of them a draft ends.
+"""Claim lookup: the functional claims about a subject, which of them a draft ends, and rivals.
 
 A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. So
-one look at a subject, and at the nodes accepted as the same, finds every claim about it.
+one look-up of a subject, and of the nodes accepted as the same, finds every claim about it.
 
     claims of a draft, claims of the same subject and relation so far ──▶ Supersession, …
 
 S1  Only functional claims that quote the text they were read from replace anything, and only
     functional claims are replaced: a visit to another city ends no earlier visit.
 S2  The claims of one relation are one time line. Each ends when the first claim that follows it
-    begins, whatever the order of writing: a claim that is written late is ended by what had
-    followed it meanwhile, and ends what it follows earlier than was known.
-    The later statement follows, if what it says began later or at once. Two exceptions. News: a
-    change within the last month, told after a statement that told of no change itself, ends it when
-    it was said. History: what is told late of an earlier time ends at the date of a change that is
-    known with its date. A claim that lies in the future ends nothing.
-S3  A node that says other things, too, is never superseded. The sentence alone becomes a `Fact`
-    that is derived from the node, and that fact is superseded (`Standing.apart`). The same holds
-    for every text where two subjects are one only by an accepted merge (`merged_claims.py`).
+    begins, whatever the order of writing. A claim that is written late is ended by the claim that
+    follows it in time, and may move the end of the claim before it to an earlier time.
+    The later statement follows if what it says began later or at once. Two exceptions. News: a
+    change within the last month, stated after a claim that stated no change itself, ends that claim
+    at the time of the statement. History: what is stated late of an earlier time ends at the date
+    of a change that is known with its date. A claim that lies in the future ends nothing.
+S3  A node that also says other things is never superseded. Its sentence becomes a `Fact` derived
+    from the node, and that fact is superseded (`Standing.apart`). The same holds for every text
+    where two subjects are one only by an accepted merge (`merged_claims.py`).
 
-Rivals are claims that no grammar reads: two live texts that say the same with another value.
+*Rivals* are claims that no grammar reads: two live texts with the same words and another value.
 
     "The budget is 40k."   ◀──contradicts──   "The budget is 60k."
 
-Nobody said that the older text is over, so nothing ends: the two are linked, and recall tells both.
-A text is filed by its opening words in the name index, so a look-up costs one statement of SQL.
+Nobody said that the older text is over, so nothing ends: the two are linked, and recall shows both.
+A text is filed by its opening words in the name index, so a look-up costs one SQL statement.
 
 F1  A text is linked with the one before it and the one after it in time. A series of a thousand
     values has a thousand links.
 F2  Only texts of one speaker in one world, or in sessions of that world, are compared.
 
-Reads and decides only: `ingest/plan.py` writes what is decided here.
+This module reads and decides; `ingest/plan.py` writes what is decided here.
 """
 
 from __future__ import annotations

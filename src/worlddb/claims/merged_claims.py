@@ -1,9 +1,9 @@
-"""Merged claims: what ends when two subjects become one, and what that was once they are two again.
+"""Merged claims: which claims end when two subjects are merged, and how a split restores them.
 
-A claim that ends through a merge ends as a `Fact`, and the `supersedes` edge names both subjects
-(`THROUGH`). A text that states the claim stays as it is: the fact was made for that and quotes it,
-so taking the fact and the edge back restores everything. A fact of the extractor lives again as a
-successor. What excludes each other without an order is a conflict.
+A claim that ends by a merge ends as a `Fact`, and the `supersedes` edge names both subjects
+(`THROUGH`). A text that states the claim stays as it is: the fact was made for this and quotes it,
+so removing the fact and the edge restores everything. A fact of the extractor is restored by a
+successor. Claims that exclude each other and have no order in time become a conflict.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Consolidation run: the options, the progress and the report of one run of the consolidator.
+"""Consolidation run: the options, progress and report of one run, and the transitive closure.
 
-Transitive closure: a → b and b → c give a → c, for edge types that are transitive.
+    a → b and b → c  ──plan_closure──▶  a → c, for edge types that are transitive
 
-Most types are acyclic, so one pass that begins at the nodes without outgoing edges finds all:
-when a node's turn comes, everything that its targets lead to is known. A declared type may run in
-circles; the nodes there are passed over until nothing more follows. The first premise is always an
-edge that somebody stated, or the mirror of one, so the same premises are chosen whether or not an
-earlier run was cut short.
+Most types are acyclic, so one pass that starts at the nodes without outgoing edges finds all
+inferences: when a node is reached, everything that its targets lead to is known. A declared type
+may have cycles; their nodes are visited until nothing more follows. The first premise is always a
+stated edge, or the mirror of one, so the same premises are chosen whether or not an earlier run was
+interrupted.
 
 C1  An inferred edge names its two premises and holds while both do.
 C2  An inferred edge that somebody deleted while its premises still hold is not inferred again.

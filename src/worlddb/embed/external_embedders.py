@@ -4,10 +4,8 @@
 
 Requests, retries and errors are in `worlddb.embed.json_client`.
 
-Models of other libraries: any that `sentence-transformers` or `fastembed` can load.
-
-The libraries are large and optional. They are imported at the first text, and may download the
-model then; until then the name is not checked.
+`sentence_transformers` and `fastembed` are large, optional libraries. They are imported at the
+first text and may download the model then; until then the name of the model is not checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Model answers: one question from recall to verdict, and how near an answer is to the reference.
+"""Model answers: one question from recall to verdict, and scores of answers without a judge.
 
     question ──recall──▶ memories ──answerer──▶ answer ──judge──▶ CORRECT or WRONG
-                                        └───answer_scores───────▶ exact, f1, match
+                                        └───score───────────────▶ exact, f1, match
 
 The memories are given in the order of time, those of a session as they were said, each with the day
 of its session. The prompts:
@@ -10,20 +10,17 @@ of its session. The prompts:
     answer.txt    {date} {memories} {question} ──▶ reasoning, then "Answer: …"
     judge.txt     {question} {reference} {answer} ──▶ CORRECT or WRONG
 
-A folder of the user may replace some of these files. Fields may have the names that the paper's
-prompts give them. A verdict that does not begin with the word CORRECT is wrong.
-
-Scoring: how near an answer is to the reference, without a judge.
+A user's folder may replace some of these files. Fields may have the names of the paper's prompts. A
+verdict that does not begin with the word CORRECT is wrong. The scores:
 
     exact   the same words, articles and punctuation aside
     f1      of the words they share (the harmonic mean of precision and recall)
     match   a verdict: every number and date of the reference is in the answer, and most of its
             other words; where the reference says that nothing is known, the answer says so
 
-Numbers may be words ("three"), dates may be written in any usual way. A reference that names what
-else it takes ("7 days. 8 days (including the last day) is also acceptable.") is met by either. It
-is strict: who says the right thing in other words is not matched, so it stays below what a judge
-finds.
+Numbers may be words ("three"), dates may be written in any usual way. A reference may name further
+accepted answers ("7 days. 8 days (including the last day) is also acceptable."). The match is
+strict: a right answer in other words does not match, so the figure is below that of a judge.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""The folder of a run. What is in it is done, and the next run goes on from there.
+"""Run folder: the files of a run. What is recorded there is done; the next run continues from it.
 
-    run.json          the settings, digests of the file that was asked and of the code, which
-                      questions were chosen, and of how many the report is
+    run.json          the settings, digests of the benchmark file and of the code, which questions
+                      were chosen, and how many the report covers
     questions.jsonl   one line per question, written the moment it is done
-    calls.jsonl       every reply of a model (see `reply_cache`)
+    calls.jsonl       every reply of a model (`Calls`)
     report.md, report.html
     run.lock          held while a run works here
 
 A question whose line has an `error` counts as not done. A folder whose settings or code differ is
 refused, so that no table mixes two runs; which and how many questions are asked may differ.
 
-Files of JSON lines survive a kill: a line is written whole and at once, and what a kill has left of
-one is cut off at the next opening.
+Files of JSON lines survive a kill: a line is written whole and at once, and an incomplete last line
+is cut off at the next opening.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Run report: the figures of a run for people, as Markdown and as one self-contained HTML file.
 
-records ──summarise──▶ tables by category, intervals, bars, what was spent, what went wrong
+    records ──summarise──▶ tables by category, intervals, bars, costs, errors
+
+Both files are written from the same tables.
 """
 
 from __future__ import annotations

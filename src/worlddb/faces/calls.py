@@ -1,6 +1,6 @@
 """The calls of Memory, declared once; every face is generated from this table.
 
-    CALLS ─▶ REST routes, request checks, OpenAPI     (faces/http/rest_routes, openapi_schema)
+    CALLS ─▶ REST routes, request checks, OpenAPI     (faces/http/rest_routes)
           ─▶ MCP tools with their JSON schemas        (faces/mcp/memory_tools)
           ─▶ options of the memory commands           (faces/cli/command_options)
 

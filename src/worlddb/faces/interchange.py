@@ -1,6 +1,7 @@
-"""Interchange: chats and memories of other programs come in, and a scope goes out for them.
+"""Interchange: import chats and memories of other programs, and export a scope for them.
 
-An import: every item of a source is written once, however often the import is repeated.
+Each source yields `ImportedItem`s with a key; `import_items` writes every item once, however often
+the import is repeated.
 """
 
 from __future__ import annotations

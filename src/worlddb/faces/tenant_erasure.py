@@ -1,7 +1,7 @@
-"""Tenant erasure: a tenant's store, the files beside it, and its key, gone for good.
+"""Tenant erasure: removes a tenant's store, the files beside it, and its key for good.
 
-The key goes first. From then on nobody can read the store or any backup of it, whatever happens to
-the rest; a second run removes what a crash has left.
+The key is destroyed first. From then on nobody can read the store or any backup of it, whatever
+happens to the rest; a second run removes what a crash has left.
 """
 
 from __future__ import annotations

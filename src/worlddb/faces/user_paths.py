@@ -1,6 +1,4 @@
-"""Where a user's store and settings lie on each platform, and where the key of a store comes from.
-
-Store keys: where the key of an encrypted store comes from, for every face.
+"""User paths: where a user's store and settings lie, and where the key of a store comes from.
 
     --key-file  ▷  WORLDDB_KEY_FILE, WORLDDB_KEY, WORLDDB_KEYRING  ▷  the same in config.toml
 

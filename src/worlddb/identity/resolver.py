@@ -1,23 +1,20 @@
-"""The resolver: its tiers, from sure to vague, run in order until one of them is sure.
+"""Resolver: decides which of several nodes a name means, by tiers from certain to vague.
 
     exact ──▶ fuzzy ──▶ phonetic ──▶ embedding ──▶ tiebreaker
+
+A tier is a function of one option; it returns a match or None. The tiers run in order until one of
+them is certain. A *veto* keeps two names apart however similar they look. The vetoes come from
+known errors of systems that merge by similarity: GPT-4 with GPT-4o, North with South Korea, a
+father with his son. A match with a veto neither reuses nor proposes a node; it explains a `New`.
 
 R1  The answer depends on the set of options, not on their order.
 R2  Sound, nicknames and first names alone never resolve; such a match is at most `Ambiguous`.
 R3  A vetoed match is never acted on, whoever breaks the tie.
-
-Not here: the search for options (`store_resolver`) and the use of the answer (`ingest`).
-
-The tiers: the ways in which an option is found to be the candidate, from sure to vague.
-
-A tier is a function of one option. It returns a match, or None. A *veto* keeps two names apart
-however alike they look. The vetoes come from known errors of systems that merge by similarity:
-GPT-4 with GPT-4o, North with South Korea, a father with his son. A match with a veto neither reuses
-nor proposes a node; it explains a `New`.
-
 G1  Vetoes are symmetric.
 G2  Equal names have no veto.
 G3  No similarity, sound or vector overrides a veto.
+
+Not here: the search for options (`store_resolver`) and the use of the answer (`ingest`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
 """Vector graph: a graph of approximate nearest neighbours (HNSW), and the slots of its vectors.
 
+`VectorSlots` keeps the vectors in one growing block. A row that is put again or removed leaves its
+slot empty (its entry in `rows` is GONE). A slot is never given to another row, so a slot number is
+a stable label in the graph. `checked_put` checks rows and vectors and scales the vectors to length
+1. `ReadWriteLock` lets many readers or one writer use them.
+
 There are two graphs, the *parts*; the bits of a vector decide which part it belongs to. One thread
 builds each part in the order of the slots. So two cores build at full speed, and the same vectors
 always give the same graphs; one graph built by two threads would differ from run to run. A search
@@ -7,13 +12,6 @@ asks both parts.
 
 Equal vectors share one entry, because a graph breaks up when many entries have no distance between
 them. The first slot is the entry; the others are its twins.
-
-Where the vector of each row is kept in memory, and who may use it at a time.
-
-`checked_put` checks rows and vectors and scales the vectors to length 1. `VectorSlots` keeps them
-in one growing block. A row that is put again or removed leaves its slot empty (its entry in `rows`
-is GONE). A slot is never given to another row, so a slot number is a stable label in the graph.
-`ReadWriteLock` lets many readers or one writer work on them.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The ingest room."""
+"""Ingest: text → draft → plan → one transaction, and the queues that work after it."""

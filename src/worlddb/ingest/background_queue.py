@@ -1,18 +1,14 @@
-"""Background queue: work that follows commits and that no caller waits for. One thread.
+"""Background queue: work after a commit that no caller waits for; its one job is reclustering.
 
-Nodes that are put under the same key before their turn comes are worked on together. After each
-piece of work the thread rests, several times as long as the work took. So under load more nodes
-come together, and callers keep most of the processor time. While somebody waits or closes, the
-thread does not rest.
-
-`wait` returns when everything is done. `close`, and the end of the process, wait for a moment only:
-what is not done by then is dropped, and `done` says so.
-
-Recluster: the neighbourhood of new nodes is resolved once more, after their commit.
-
-What one memory says may make clear who another meant. So the named nodes within two hops of what
-was written are compared again, by their vectors, too, where the store has any. Whatever is found is
+`Recluster` compares the named nodes within two hops of a write once more, also by their vectors
+where the store has any, because one memory may make clear whom another one meant. Matches are
 proposed with a `same_as` edge, never merged.
+
+`BackgroundQueue` has one thread. Nodes with the same key that wait together are processed together.
+After each job the thread rests several times as long as the job took, so under load more nodes come
+together and callers keep most of the processor time. It does not rest while somebody waits for it
+or closes it. `wait` returns when everything is done. `close`, and the end of the process, wait only
+for a moment; what is not done by then is dropped, and `done` says so.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Branch merge: what was written on a branch is written on its trunk, as one commit.
+"""Branch merge: writes the commits of a branch to its trunk, as one commit.
 
     branch ──BranchWork(reader)──▶ commits since the fork ──apply──▶ tx ──flag_conflicts──▶ Merged
 
 M1  Nodes keep their ids, so a trunk that has not moved gets the state of the branch. An equal text
     that both sides wrote in one world is one node, as if it had been written twice.
-M2  Edges are written through their handlers again, in the order of the branch. What a handler did
-    on the branch is not repeated by hand: it follows, or the trunk has moved and it does not.
-M3  An edge that a handler refuses here is left out, and told as a conflict; the rest is merged.
-M4  What both sides have changed is told (`merge_conflicts.py`), nothing of it ends silently.
+M2  Edges are written through their handlers again, in the order of the branch. The effects of
+    handlers on the branch are not copied: they follow again, unless the trunk has moved.
+M3  An edge that a handler refuses here is left out and reported as a conflict; the rest is merged.
+M4  What both sides have changed is reported (`merge_conflicts.py`); nothing of it ends silently.
 M5  The journal names the branch, how far it was merged, and both parents. A second merge goes on
-    from there; `undo` takes a merge back as any commit.
+    from there; `undo` takes a merge back like any commit.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Document text: a file or a text of a known media type as plain text, and its passages.
+"""Document text: a file or a text of a known media type as plain text, cut into passages.
 
-    path, or text with a name ──document_of──▶ DocumentText(name, text, …) ──▶ passages.py
+    path, or named text ──document_of──▶ DocumentText(name, text, …) ──passages_of──▶ [Passage]
 
 HTML and DOCX become Markdown, so that their headings are kept; the pages of a PDF become plain text
 with a form feed between them. Libraries for PDF and DOCX are an extra, imported when needed.
 
-Passages: a document cut at headings, paragraphs and pages.
-
 P1  The text of a passage is the document's text from `start` to `end`, to the letter.
 P2  No passage is longer than `PASSAGE_CHARS_MAX`, none spans two headings or two pages.
-P3  Where paragraphs are put together depends on what they say, not on where they stand: a change
-    moves the cuts beside it and no others, so most passages of a changed document are as before.
+P3  Where paragraphs are joined depends on their text, not on their position. A change moves the
+    cuts next to it and no others, so most passages of a changed document stay the same.
 """
 
 from __future__ import annotations

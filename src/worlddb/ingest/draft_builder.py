@@ -1,15 +1,14 @@
-"""Draft builder: messages in the formats that people have, and what they speak of, in order.
-
-One node for one name, one edge for one pair of a message and a name, each with the spans it was
-read from. A message is about some names and mentions others: the metadata of the edge say so.
-
-Chat messages: the formats that people have, as plain messages.
+"""Draft builder: chats in the formats of other programs, and a draft of what their messages name.
 
     OpenAI chat and responses, Anthropic, our own ──chat_messages──▶ [Message(text, speaker, …)]
 
-Text parts become text. A tool call is a line of the one who made it, and what a tool returned is
-said by "tool". Images, audio and reasoning have no text to remember and are left out. The name of a
-person who speaks comes before the role. The objects of the SDKs are read as what they dump.
+Text parts become text. A tool call is a line of its caller, and the result of a tool is said by
+"tool". Images, audio and reasoning have no text to remember and are left out. A person's own name
+is used before the role. Objects of an SDK are read from their dump.
+
+`DraftBuilder` makes one node for each name, and one edge for each pair of a message and a name,
+with the spans it was read from. A message is *about* some names and *mentions* others; the metadata
+of the edge say which.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""Draft parts: which drafted nodes count, who brought them in, and what only repeats.
+"""Draft parts: what becomes of single nodes of a draft before they are written.
 
-Imported by every write and called by those that somebody else than the user has a part in.
+    origins_of, with_echoes, with_repeats   whose words a node repeats, and so how far it is trusted
+    held_back                               what the scope puts into quarantine
+    outlasting, same_parts, without_unknown which drafted nodes exist already or are left out
+    add_metadata                            metadata of the memory that its turns and facts need
 
-Memory parts: which drafted nodes count, and what the marks of a memory mean for its parts.
+Every write imports this module. The checks of origins run only for a write that somebody else than
+the user has a part in.
 """
 
 from __future__ import annotations

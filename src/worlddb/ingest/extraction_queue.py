@@ -1,16 +1,15 @@
-"""Extraction queue: texts that are written but not read yet: too long, or the model failed.
+"""Extraction queue: texts that are written but not extracted yet: too long, or the model failed.
 
     extractor fails ──▶ draft of its fallback + Waiting ──▶ root --refers_to--> memory
 
-The queue is made of edges from the root world to the memories that wait, with the reason in their
-metadata. So it is found in one look, has both clocks and a journal like everything else, and needs
-no table. The commit that writes what was extracted deletes the edge.
+The queue consists of edges from the root world to the waiting memories, with the reason in their
+metadata. So it is found in one look-up, has both clocks and a journal like everything else, and
+needs no table. The commit that writes what was extracted deletes the edge.
 
-Pending reader: reads the texts that were too long for their write, on a thread of its own.
-
-No caller waits for the thread, and it works in no lane of theirs. It reads one text at a time, then
-rests several times as long as that took. What it has not read when it stops stays in the queue.
-Texts that wait for a language model are left to `extract_pending`: to ask it costs money.
+`PendingReader` extracts the long texts on a thread of its own, which no caller waits for. It reads
+one text at a time, then rests several times as long as that took. What is left when it stops stays
+in the queue. Texts that wait for a language model are left to `extract_pending`, because asking the
+model costs money.
 """
 
 from __future__ import annotations

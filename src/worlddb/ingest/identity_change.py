@@ -1,10 +1,10 @@
-"""Identity change: two entities become one, one becomes two, and their claims follow.
+"""Identity change: merges two entities or splits one, and reconciles their claims.
 
     decide_merges   accept, reject or undo proposals; claims of both sides are reconciled
-    split           a second person of one name gets a node of their own, with what speaks of them
+    split           a second person of the same name gets a node and the texts about that person
 
-Everything is planned on one snapshot and carried out in one transaction. Nothing is moved: edges
-are deleted and written again, what had ended wrongly lives again as a successor.
+A change is planned on one snapshot and carried out in one transaction. Nothing is moved: edges are
+deleted and written again, and what had ended wrongly is restored by a successor.
 """
 
 from __future__ import annotations

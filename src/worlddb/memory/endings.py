@@ -1,4 +1,4 @@
-"""Memory endings: retire one, all of a scope, or the scope itself. Nothing is deleted."""
+"""Endings: retire a memory, all memories of a scope, or the scope itself. Nothing is deleted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Listings, a page at a time: memories that fade, memories that wait, and what lives in a world.
-
-World interior: what lives in a world, a page at a time, with the size of each world.
-"""
+"""Listings by page: fading memories, memories that wait to be read, the content of a world."""
 
 from __future__ import annotations
 

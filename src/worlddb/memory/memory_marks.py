@@ -1,16 +1,14 @@
-"""Memory marks: what a caller gives a memory beside its text: names, tags, a pin and an end.
+"""Memory marks: what a caller states about a memory beside its text: names, tags, a pin, an end.
 
 Tags and pins are metadata (`tags`, `pinned`), so filters find them and both clocks hold for them.
-The end is the end of the memory's validity: after it nothing lists or recalls the memory, and a
-question as of an earlier time still does.
-
-Stated names: what the caller of a write says about the names in the text.
+The end is the end of the memory's validity: after it no list or recall shows the memory, unless it
+is asked as of an earlier time.
 
     draft ──with_names(names, aliases)──▶ the same draft, with subjects and aliases
 
-The extractor may have read a name already, under one of its aliases perhaps: then that entity is
-meant. Any other name becomes an entity of the draft. Which node of the store it is, is decided by
-identity, as for every drafted entity.
+A stated name may be one that the extractor has read already, perhaps under an alias. Then it is
+that entity; otherwise it becomes an entity of the draft. `identity/` decides which node of the
+store it is, as for every drafted entity.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The text says that it is data. Each memory is one line with its date and the start of its id; what a
 memory says can neither end the block nor begin another line. What is not trusted in full is left
 out, but for the hits of the question: there it stands in quotes, with its origin. The budget counts
-the whole text as it is sent, by `model.visible_text`.
+the whole text as it is sent, by `model.text_safety`.
 """
 
 from __future__ import annotations

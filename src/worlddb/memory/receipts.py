@@ -1,15 +1,15 @@
-"""Receipts: signed statements of what a memory answered, and of all that it holds for somebody.
+"""Receipts: signed statements of what a recall answered, and exports of all that a scope holds.
 
-The payload says what was asked (as a digest), in which scope, at which times, by which code,
-settings and embedder, on which commit, and the ids of the hits with their ranks and confidence. To
-verify a receipt is to ask the same question again, as of what was known then, and to compare the
-bytes of both payloads.
+The payload of a receipt says what was asked (as a digest), in which scope, at which times, by which
+code, settings and embedder, on which commit, and the ids of the hits with their ranks and
+confidence. To verify a receipt, the same question is asked again as of what was known then, and the
+bytes of both payloads are compared.
 
-The question itself stands beside the signed part, with a random blind; without the blind a digest
-would let anybody guess a short question. Whoever passes the receipt on may leave `asked` out: then
+The question itself stands beside the signed part, with a random blind. Without the blind, a short
+question could be guessed from its digest. `asked` may be left out when a receipt is passed on; then
 only the signature can be checked.
 
-Scope export: everything that is remembered for one person, as data that can be handed over.
+`export_scope` returns all memories of one person as data that can be handed over.
 """
 
 from __future__ import annotations

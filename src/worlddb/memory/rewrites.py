@@ -1,14 +1,11 @@
-"""Rewrites: a memory is replaced by another text, and a document sent again writes what changed.
-
-Document writes: a document into scopes, as one commit; again, only what has changed.
-
-Document draft: what a document, or a changed one, writes.
+"""Rewrites: replace the text of a memory, and write a document or what has changed in it.
 
     passages ──compared with the store──▶ kept · replaced · ended · new ──▶ draft and part changes
 
-A document is a world of type Document in a scope; its passages are its children, each named by the
-headings above it, with its place in the metadata. A passage that says the same under the same
-headings keeps its node, wherever it stands now; only its place is told anew.
+A document is a world of type Document in a scope; its passages are its children. Each is named by
+the headings above it and has its position in the metadata. A passage with the same text under the
+same headings keeps its node, wherever it stands now; only its position is updated. A document, and
+a document that is sent again, is one commit.
 """
 
 from __future__ import annotations

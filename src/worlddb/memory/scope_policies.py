@@ -1,15 +1,13 @@
-"""Scope policies: how long a scope keeps memories, whom it trusts, what it does with secrets.
+"""Scope policies: how long a scope keeps memories, which origins it trusts, how it treats secrets.
 
-A policy is metadata of the scope's node, so every change of it is a commit that the journal has. It
-holds for what lives in the scope; what is only a member of it lives elsewhere. After `keep_days`
-without a change a memory is due, unless it is pinned. A *hold* keeps every memory that is in the
-scope, also as a member: nothing of it is erased, by a policy or by a call.
+A policy is metadata of the scope's node, so every change is a commit of the journal. It holds for
+what lives in the scope, not for members that live elsewhere. After `keep_days` without a change a
+memory is due, unless it is pinned. A *hold* keeps every memory in the scope, members included:
+neither a policy nor a call erases any of them.
 
-Trust settings: how far a scope trusts origins, what it does with secrets, and its quarantine.
-
-What comes from an origin with the trust `quarantine` is written as a text that never held: no
-question finds it, and nothing is read out of it. It waits until somebody who is trusted in full
-releases it, as a successor that holds from then on, or rejects it. A rejection can be taken back.
+A text whose origin has the trust `quarantine` is written as a text that was never valid: no
+question finds it, and nothing is extracted from it. It waits until somebody who is trusted in full
+releases it, as a successor that is valid from then on, or rejects it. A rejection can be undone.
 """
 
 from __future__ import annotations

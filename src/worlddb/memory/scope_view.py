@@ -1,8 +1,8 @@
 """Scope view: from the scope ids of a call to what the caller may see.
 
-A *memory* is a node that says something, or a session of turns that do. Scopes are given by kind: a
-memory is seen if it is inside a scope of each kind. Whatever is not seen is not there: it is not
-counted, not found by the start of its id, and not told apart from what never was.
+A *memory* is a node with content, or a session whose turns have content. Scopes are given by kind:
+a memory is seen if it is inside a scope of each kind. What a caller may not see does not exist for
+the caller: it is not counted, not found by a prefix of its id, and answered like an unknown id.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Text safety: stored texts as people and models see them, and secrets in texts.
+r"""Text safety: what a text shows, which secrets it holds, and about how many tokens it takes.
 
-Whoever wrote a text may have put characters into it that move the cursor (ANSI), turn the direction
-of what follows (bidi), or are not shown at all. Where a text is shown, they are escapes. What is
-stored, and what programs get as data, stays as it was written.
+    visible("a\u202eb")                  hidden characters become escapes
+    without_secrets("use sk-ant-api03-…")   "use [secret: api key]"
 
-Secrets in a text: keys, tokens, passwords, private keys and card numbers, found by their form.
+A text may contain characters that move the cursor (ANSI), change the direction of writing (bidi) or
+are invisible. Wherever a text is shown, they are escaped. What is stored, and what programs receive
+as data, stays as it was written.
 
-    "use sk-ant-api03-Ab…"  ──without_secrets()──▶  "use [secret: api key]"
+Secrets are keys, tokens, passwords, private keys and card numbers, found by patterns. A pattern is
+the format that an issuer documents, or the word before a value ("password=…"). A secret of unknown
+format and without such a word is not found: the check prevents accidents and guarantees nothing.
 
-A pattern names the form that an issuer documents, or the word that stands before a value
-("password=…"). A value of no known form and without such a word is not found: this keeps accidents
-out of a memory and is no promise. Loaded by every hook, so it imports next to nothing.
+Every hook loads this module, so it imports almost nothing.
 """
 
 from __future__ import annotations

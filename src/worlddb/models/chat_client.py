@@ -1,18 +1,16 @@
-"""A client for chat models behind HTTP endpoints, in the dialect of each.
+"""Chat client: a chat model behind an HTTP endpoint.
 
     Chat(ChatSettings(provider="openai", base_url=…, model=…))(messages) ──▶ text
     chat_from("ollama", model="llama3.2")                                ──▶ Chat
 
-The client limits its rate, writes requests in the endpoint's dialect (`chat_dialects`), retries
-(`embed.json_client`) and counts tokens. Where an endpoint refuses an optional part of a request (a
-temperature, a schema), the client leaves that part out from then on.
+The client limits its rate, retries (`embed.json_client`) and counts tokens. Where an endpoint
+refuses an optional part of a request (a temperature, a schema), the client leaves that part out
+from then on.
 
-Chat dialects: how a request is written for an endpoint, and its response read.
+There are two dialects: OpenAI's `/chat/completions`, which Ollama, vLLM and llama.cpp accept as
+well, and Anthropic's `/messages`. Both are pure functions of data, without network access:
 
     ChatRequest ──body()──▶ JSON to post        JSON received ──reply()──▶ Reply
-
-There are two: OpenAI's `/chat/completions`, which Ollama, vLLM and llama.cpp accept as well, and
-Anthropic's `/messages`. Both are pure functions of data, without network access.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""The draft of an extraction: from a model's replies, made safe to use, to nodes and edges.
+"""Extraction draft: from the JSON that a model replies with to the nodes and edges of a draft.
+
+    {"summary": …, "entities": [{name, kind, aliases}],
+     "facts": [{text, subject, about, date, message, quote, relation, value, functional}],
+     "relations": [{type, source, target, message, quote}]}
+        ──parse_extraction()──▶ Extraction ──ExtractionDraft──▶
 
     Session ─ Turn, Turn, …        the messages, verbatim
        ├─ Summary ──derived_from──▶ each Turn
@@ -8,22 +13,14 @@
     Entity or Fact ──causes, instance_of, …──▶ Entity or Fact    the relations, with the quote
 
 A single message is a Memory, with its facts beside it. Entities live in the world that is written
-to. A model may invent: a fact whose quote is not in the text is kept and marked as without
-evidence, and an entity of which no word is in the text is not created. A relation whose quote or
-whose ends are not in the text is left out, and the draft says so. Quotes are compared
-without case, white space and the form of quotes and dashes. A stored span is always the text's own
-words.
-
-The extraction contract: the JSON that an extracting model replies with, made safe to use.
-
-    {"summary": …, "entities": [{name, kind, aliases}],
-     "facts": [{text, subject, about, date, message, quote, relation, value, functional}],
-     "relations": [{type, source, target, message, quote}]}
-        ──parse_extraction()──▶ Extraction
-
-Only the text of a fact is required. Any other member that is missing or of another type is dropped.
-A relation needs all its members but the message. A relation of an unknown type is refused, and
+to. Of a fact only the text is required; any other member that is missing or of another type is
+dropped. A relation needs all its members but the message; one of an unknown type is refused, and
 `Extraction.refused` says why.
+
+A model may invent. A fact whose quote is not in the text is kept and marked as without evidence; an
+entity of which no word is in the text is not created; a relation whose quote or ends are not in the
+text is left out, and the draft says so. Quotes are compared without case, white space and the form
+of quotes and dashes. A stored span is always the text's own words.
 """
 
 from __future__ import annotations

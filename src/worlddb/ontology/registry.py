@@ -1,22 +1,20 @@
-"""Registry: which handler answers for an edge type in which world, and types declared as data.
+"""Registry: which handler is responsible for an edge type in a world, and declared edge types.
 
-A lookup climbs from a world to the root and ends at the defaults, so an inner registration wins and
-holds for the whole interior. Handlers come from four sources, and the registry treats them alike:
+A lookup climbs from a world to the root and ends at the defaults. So an inner registration wins,
+and holds for the whole interior. Handlers come from four sources, which the registry treats alike:
 the types that ship, packages that offer a type by entry point, `db.ontology(world).register`, and
 the declarations that the store has recorded (`db.ontology(world).declare`).
 
-Declared edge types: an edge type as plain data, and the handler that carries it out.
+A declared type is plain data and needs no program. The store records the declaration as the version
+of the registration, so the store can be written wherever it is opened:
 
     {"type": "manages", "acyclic": true, "inverse": "managed_by"}  ──▶ EdgeDeclaration ──▶ handler
 
-A declaration needs no program: the store records it as the version of the registration, so a store
-that is opened anywhere can be written. A handler in Python stays for everything else.
-
 D1  `inverse` and `symmetric` write a mirror edge: inferred, with the stated edge as its premise. So
-    the mirror falls with the stated edge, and a mirror has no mirror.
+    the mirror ends with the stated edge, and a mirror has no mirror.
 D2  `newer_ends_older` gives one time line per source, whatever the order of writing: of two edges,
     the one that begins earlier ends where the other begins.
-D3  `transitive` is the consolidator's work; `functional` without `newer_ends_older`, too.
+D3  The consolidator does the work of `transitive`, and of `functional` without `newer_ends_older`.
 """
 
 from __future__ import annotations

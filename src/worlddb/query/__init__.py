@@ -1,1 +1,1 @@
-"""The query room."""
+"""Query: start sets, steps and their result, a subgraph."""

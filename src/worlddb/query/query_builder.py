@@ -1,7 +1,9 @@
-"""Query builder: how a caller states a query, step by step, and how its plan is told.
+"""Query builder: how a caller states a query step by step, and how its plan is explained.
 
-db.query().seeds(…).traverse(…)  ──▶ QueryBuilder ──execute()──▶ Subgraph
-                                                  ──explain()──▶ Plan
+    db.query().seeds(…).traverse(…)  ──▶ QueryBuilder ──execute()──▶ Subgraph
+                                                      ──explain()──▶ Plan
+
+A builder is a value: each step returns another builder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Start set: where a query by words or by a vector begins, whatever the size of its world.
+"""Start set: the nodes that a query by words or by a vector begins with.
 
 A world that is held in memory is searched as a whole, so its start sets are complete. In a larger
 one a start set ends after `WIDE_MAX` nodes, and says so.

@@ -1,1 +1,1 @@
-"""The recall room."""
+"""Recall: question → lanes → ranker → hits."""

@@ -1,19 +1,16 @@
-"""Preferences: what somebody prefers or always wants takes part when advice or a task is asked for.
+"""Preferences: preferences and standing instructions take part when advice or a task is asked for.
 
-"Always give sources when I ask for facts." hardly shares a word with the question it is meant for.
-So where a question asks for advice or a task, the texts of the asker that state a preference or a
-standing instruction are looked up. The nearest preferences get the third and the seventh place and
-the nearest instructions the fourth and the fifth, unless they rank higher anyway. No other question
-is touched.
-
-Preference forms: does a text state a preference or a standing instruction?
+"Always give sources when I ask for facts." shares hardly a word with the questions it is meant for.
+So if a question asks for advice or a task, the asker's texts that state a preference or a standing
+instruction are looked up. The nearest preferences get at least ranks 3 and 7, and the nearest
+instructions ranks 4 and 5. Other questions are not affected.
 
     preference_in("I prefer tea to coffee.")                   PREFERENCE
     preference_in("Always give sources when I ask for facts.") ORDER
 
-The forms are data, by language (`preference_words.txt`); `ranking_features.wants_advice` says which
-questions they matter to. A standing instruction is a sentence that
-opens with its order; a preference is a phrase anywhere in a text.
+The forms are data, by language (`preference_words.txt`). An instruction is a sentence that begins
+with its order; a preference is a phrase anywhere in a text. `ranking_features.wants_advice` says
+which questions they matter to.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Where worlds are kept: the protocol, and SQLite."""
+"""Store: where worlds are kept. The interface, and its two databases: SQLite and PostgreSQL."""

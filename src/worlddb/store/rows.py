@@ -1,10 +1,11 @@
-"""Rows: what a store hands out and takes in, a name for every field; and the first rows of all.
+"""Rows: what a store returns and takes, with a name for every field.
 
 A *row number* (`row`, `node`, `edge`, `world`, …) is the store's own handle: a small integer, given
 in the order of writing, never shown to a user. A *sequence number* (`seq`, `born`, `gone`) is a
 commit. Times are microseconds UTC; an open end is None. Ids, states and hashes are 32 bytes.
 
-Genesis: the root world and commit 0, the same in every store.
+The first rows, the root world and commit 0, are the same in every store (`root_node`,
+`first_commit`).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The view room."""
+"""View: what a reader can see."""

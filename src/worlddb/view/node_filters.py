@@ -1,10 +1,11 @@
-"""Node filters: steps of a query that look at one node at a time, and how far a node is trusted.
+"""Node filters: the steps of a query that judge one node at a time, and how far a node is trusted.
 
-filter_type   type names → their subtypes and instances, where the ontology says so
-filter_time   valid at some time of a span
-where         a condition on metadata, type, source or time (`model.conditions`)
+    filter_type   type names, with their subtypes and instances as the ontology says
+    filter_time   valid at some time of a span
+    where         a condition on metadata, type, source or time (`model.conditions`)
+    TrustLevels   the trust of nodes and edges, by the settings of the scope around them
 
-Trust levels: how far nodes and edges are trusted, by the settings of the scope around them.
+The steps are the same for queries and for recall.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Summary view: a world read summary first, and which summaries are stale.
 
-A summary says what its details said. It is stale once one of them has ended, or once a sentence of
-one of them was replaced: the sentence is a `Fact` that was derived from the longer text, and the
-text itself stays. A summary of summaries is looked through, down to the last detail.
+A summary is stale when one of its details has ended, or when a sentence of a detail was replaced.
+(The replaced sentence is a `Fact` derived from the longer text; the text itself stays.) A summary
+of summaries is followed down to its details.
 
-Summary view: a world read *summary first*, without reading what its summaries stand for.
+`summary_view` reads a world without reading what its summaries cover:
 
-    is there one summary of everything in here, and has nothing changed since?  ──yes──▶ that one
+    is there one summary of everything inside, and has nothing changed since?  ──yes──▶ that one
         └─no──▶ what is directly inside, the same of each world there, less what is summarised
 
-A summary that stands for everything inside its world says so among its sources. The world's state
-witnesses its whole interior, so the time of its last change tells whether the summary still does.
+A summary that covers the whole world says so among its sources. The world's state covers its whole
+interior, so the time of its last change tells whether such a summary is up to date.
 """
 
 from __future__ import annotations

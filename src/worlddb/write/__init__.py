@@ -1,1 +1,1 @@
-"""The life of a write: nodes and edges → handlers → commit. Never imports the read room."""
+"""Write: nodes and edges → handlers → one commit. Never imports `query` or `recall`."""

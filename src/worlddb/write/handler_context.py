@@ -1,13 +1,12 @@
 """Handler context: what an edge type's handler may read and do in the open transaction.
 
-Merges are decided here, too: a handler stages a proposal, and `decide_merge` gives it another
-status. That is the only way two nodes become one identity, and the way back. Nothing is moved or
-rewritten: a decision is a status with a history, and readers follow it.
+Merges are decided here, too. A handler stages a proposal, and `decide_merge` changes its status.
+That is the only way to make two nodes one identity, or to undo it. Nothing is moved or rewritten:
+a decision is a status with a history, and readers follow it.
 
-Trust guard: what is less trusted may not end or change what is more trusted.
-
-Two things have an origin: the caller of a transaction, and each node. A transaction of the user has
-no guard; its nodes may still rest on less trusted ones, so handlers ask `outranks` in any case.
+What is less trusted may not end or change what is more trusted. The caller of a transaction has an
+origin, and so has each node. `TrustGuard` compares them with the caller's; a transaction of the
+user has no guard. Its nodes may still rest on less trusted ones, so handlers always ask `outranks`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Node rows: how a draft becomes a node, and how an erased node loses its texts.
+"""Node rows: how a draft becomes a node, and how a node is erased.
 
-One node and a batch take the same way: check every draft, look for nodes that exist, write rows.
+One node and a batch are written the same way: check every draft, look for existing nodes, insert
+rows.
 
-Erasing is what the law asks for: texts leave the file; addresses, validity and edges stay. The tree
-still verifies, because an id stands for the fields that it was made of. What cannot be hashed again
-from what is left is named in the journal: nodes, edges whose metadata is gone, and commits that had
-notes or reasons. The hash of the erasing commit vouches for that list.
+An erasure removes the texts from the file; addresses, validity and edges stay. The tree still
+verifies, because an id stands for the fields that it was made of. Nodes, edges and commits that can
+no longer be hashed from what is left are listed in the journal, and the hash of the erasing commit
+covers that list.
 
-Legal hold: while a scope is under hold, nothing that is in it is erased, whoever asks.
-
-The hold is part of the scope's retention policy, which is metadata of its node. It holds for what
-lives in the scope and for its members, however deep inside, and for what an erasure takes along.
+While a scope is under *legal hold*, nothing in it is erased, whoever asks. The hold is part of the
+scope's retention policy, which is metadata of its node. It covers what lives in the scope, its
+members at any depth, and whatever else an erasure would remove with them.
 """
 
 from __future__ import annotations

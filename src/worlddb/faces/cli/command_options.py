@@ -1,8 +1,8 @@
-"""The options of commands: those that commands share, and those made from the declared calls.
+"""Command options: what commands are declared with, and the commands of the declared calls.
 
-Memory commands, generated from the declared calls: their options, their run, their output.
-
-A call with a command name and no file in `commands/` gets the command of `call_command`.
+`Command` and `Option` are the declaration; `option`, `flag`, `number` and others make the options
+that commands share. A call of `faces/calls.py` with a command name and no file in `commands/` gets
+the command of `call_command`: its options, its run and its output follow from the declaration.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Evaluation: from the options of `worlddb eval` to models and a run, and to what is printed.
-
-Models of an evaluation: which model plays each role, with which key, and what that will cost.
+"""Evaluation: from the options of `worlddb eval` to the models and runs, and what is printed.
 
     --answerer anthropic:claude-x     --judge openai:m@http://localhost:8000/v1     --judge none
 
-A key goes to no address that it was not given for. Before a run asks models, it says what that
-will take, and somebody has to agree.
+An API key is sent only to the address it was given for. Before a run asks models, it prints what
+that will cost, and somebody has to agree.
 """
 
 from __future__ import annotations

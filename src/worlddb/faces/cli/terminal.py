@@ -1,9 +1,7 @@
-"""Terminal: tables, colour, JSON and the results of calls on stdout, safe from what nodes contain.
+"""Terminal: tables, colour, JSON and the results of calls on stdout.
 
 The texts of nodes were written by others. Control characters and direction marks in them are shown
 as escapes, so no name can move the cursor or hide what follows; in JSON, as JSON escapes.
-
-Printers: the results of calls as text for people or as JSON, and changes of the journal.
 """
 
 from __future__ import annotations

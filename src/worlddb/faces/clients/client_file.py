@@ -1,8 +1,7 @@
-"""The settings files of clients: our entry and our hooks in them, shown as a diff, then written.
+"""Client file: our entry and our hooks in the settings files of clients, as a diff, then written.
 
-JSON files are edited by `jsonc_text`, TOML files by tomlkit, which keeps comments and layout.
-
-Hook settings of clients: where each keeps its hooks, and the commands that setup puts there.
+JSON files are edited by `settings_text`, TOML files by tomlkit, which keeps comments and layout.
+The hooks are commands that `worlddb setup` puts where each client keeps its own.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from glob import escape, glob
 from itertools import takewhile
 from typing import Any, Literal
 
@@ -101,11 +101,40 @@ def removal_from(client: McpClient, path: str) -> ClientEdit | None:
     if not isinstance(servers, dict) or SERVER not in servers:
         return None
     place = (client.key, SERVER)
-    after = EDITORS[client.format][1](text, place)
-    rest = {name: entry for name, entry in servers.items() if name != SERVER}
+    entry = servers[SERVER]
+    set_entry, remove_entry, _ = EDITORS[client.format]
+
+    def put_in(old: str) -> str | None:
+        known = _parsed(client, old, path).get(client.key, {})
+        return None if SERVER in known else set_entry(old, place, entry)
+
+    kept = _kept_before(path, mark + text, put_in)
+    if kept is not None:
+        return ClientEdit(path=path, before=before, after=kept, entry=entry)
+    after = remove_entry(text, place)
+    rest = {name: other for name, other in servers.items() if name != SERVER}
     expected = {**data, client.key: rest}
     _verify(client, path, after, expected, "remove")
-    return ClientEdit(path=path, before=before, after=left_over(mark, after), entry=servers[SERVER])
+    return ClientEdit(path=path, before=before, after=left_over(mark, after), entry=entry)
+
+
+def _kept_before(path: str, present: str, put_in: Callable[[str], str | None]) -> bytes | None:
+    """Return the backup from which `put_in` makes the present text; None if there is none.
+
+    So a removal gives back every byte, an empty table included, if nobody has edited since.
+    `put_in` returns None for a backup that has something of ours already.
+    """
+    for backup in sorted(glob(f"{escape(path)}.*.backup"), reverse=True):
+        try:
+            data = _read(backup) or b""
+            text = _decoded(backup, data)
+            mark = BOM * text.startswith(BOM)
+            made = put_in(text.removeprefix(BOM))
+            if made is not None and mark + made == present:
+                return data
+        except (FormatError, OSError):
+            continue  # Somebody else's file, or one that was damaged since.
+    return None
 
 
 def left_over(mark: str, text: str) -> bytes | None:
@@ -258,13 +287,14 @@ def set_toml(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
 def remove_toml(text: str, path: Sequence[str]) -> str:
     """Return `text` without the table at `path`, which has two keys, and the tables inside of it.
 
-    The blank lines before it go with it. Blank lines and comments at its end belong to what
-    follows, and stay.
+    The blank lines before it go with it, unless the next table follows without one. Blank lines
+    and comments at its end belong to what follows, and stay.
     """
     names = r"\s*\.\s*".join(rf"[\"']?{re.escape(name)}[\"']?" for name in path)
     ours = re.compile(rf"\s*\[\s*{names}\s*(?:\.[^\]]*)?\]")
     kept: list[str] = []
     trailing: list[str] = []
+    blank: list[str] = []
     inside = False
     for line in text.splitlines(keepends=True):
         if line.lstrip().startswith("["):
@@ -272,8 +302,11 @@ def remove_toml(text: str, path: Sequence[str]) -> str:
             if was_inside and inside:
                 trailing = [one for one in trailing if one.strip()]
             elif inside:
+                blank = []
                 while kept and not kept[-1].strip():
-                    kept.pop()
+                    blank.append(kept.pop())
+            elif was_inside and not trailing:
+                kept += blank
             kept += trailing
             trailing = []
         if not inside:
@@ -434,6 +467,11 @@ def hooks_edit(client: HookClient, path: str, commands: dict[str, str]) -> Clien
     """
     before, mark, text = text_file(path)
     entries = {event: client.entry(event, command) for event, command in commands.items()}
+    after = _with_hooks(client, path, text, entries)
+    return ClientEdit(path=path, before=before, after=(mark + after).encode(), entry=entries)
+
+
+def _with_hooks(client: HookClient, path: str, text: str, entries: Mapping[str, Any]) -> str:
     if client.form != "groups" and "version" not in _data(path, text):
         text = set_json(text, ("version",), 1)
     for event, entry in entries.items():
@@ -444,7 +482,7 @@ def hooks_edit(client: HookClient, path: str, commands: dict[str, str]) -> Clien
         for place in reversed(found):
             text = remove_json(text, place)
         text = append_json(text, (KEY, event), entry)
-    return ClientEdit(path=path, before=before, after=(mark + text).encode(), entry=entries)
+    return text
 
 
 def programs_of(client: HookClient, path: str) -> set[str]:
@@ -472,13 +510,22 @@ def hooks_removal(client: HookClient, path: str) -> ClientEdit | None:
         StorageError: the file cannot be read.
     """
     before, mark, text = text_file(path)
-    taken: dict[str, Any] = {}
-    while found := _ours(path, text, client):
-        event, place = str(found[-1][1]), found[-1]
-        taken[event] = client.entry(event, "")
-        text = remove_json(text, place)
-    if not taken:
+    hooks_now = _data(path, text).get(KEY, {})
+    places = _ours(path, text, client)
+    if not places:
         return None
+    taken = {str(place[1]): hooks_now[place[1]][place[2]] for place in places}
+    order = [event for event in DIALECTS[client.name].events if event in taken]
+    present = {event: taken[event] for event in order}
+
+    def put_in(old: str) -> str | None:
+        return None if _ours(path, old, client) else _with_hooks(client, path, old, present)
+
+    kept = _kept_before(path, mark + text, put_in)
+    if kept is not None:
+        return ClientEdit(path=path, before=before, after=kept, entry=taken)
+    while found := _ours(path, text, client):
+        text = remove_json(text, found[-1])
     if client.form != "groups" and list(_data(path, text)) == ["version"]:
         text = ""
     return ClientEdit(path=path, before=before, after=left_over(mark, text), entry=taken)

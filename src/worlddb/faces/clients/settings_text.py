@@ -322,9 +322,11 @@ def remove_json(text: str, path: Sequence[str | int]) -> str:
     else:
         end = _comma_after(text, end) + 1
     before, after = text[:start], text[end:]
+    # Between two members there is nothing but a comma and comments.
+    between = text[holder.children[place - 1].end if place else holder.start + 1 : start]
     if is_last or "\n" in before[len(before.rstrip()) :]:
         before = before.rstrip()
-        line, next_mark = before[before.rfind("\n") + 1 :], after.lstrip(" \t")[:1]
+        line, next_mark = between.rstrip().rpartition("\n")[2], after.lstrip(" \t")[:1]
         return before + ("\n" if "//" in line and not next_mark.isspace() else "") + after
     return before + after.lstrip(" \t")
 

@@ -1,13 +1,13 @@
-"""The dialects of clients: the events that they send to hooks, and the transcripts that they keep.
+"""Client dialects: the hook events of each client, and the transcripts that it keeps.
 
-Formats: the hook schemas of Claude Code, Codex, Cursor, Gemini CLI and Copilot CLI of late 2026.
+The formats are those of Claude Code, Codex, Cursor, Gemini CLI and Copilot CLI in late 2026.
 
-Session files: the transcripts that hooks read, and what they keep between two events.
+A hook keeps these files for each session of a client:
 
-`.place`  how far the transcript is read; its lock lets one capture work at a time
-`.seen`   the ids of the memories that were injected, so that none is told twice
-`.fresh`  when the client last compacted its context
-`.off`    hooks are off for this session
+    .place  how far the transcript is read; its lock lets one capture work at a time
+    .seen   the ids of the memories that were injected, so that none is injected twice
+    .fresh  when the client last compacted its context
+    .off    hooks are off for this session
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Dialect(NamedTuple):
     """One client: its events, how it wants context, and the form of its transcript.
 
     `answer` is "specific" (Claude Code's form), "snake" (Cursor's) or "camel" (Copilot's).
-    `transcript` names the reader in `transcript_lines`; None where turns come with the events.
+    `transcript` names the format of its transcript; None where turns come with the events.
     """
 
     events: Mapping[str, Deed]

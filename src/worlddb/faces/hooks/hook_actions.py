@@ -1,12 +1,11 @@
-"""Hook actions: what is remembered goes into a prompt, what was said is written, through one door.
+"""Hook actions: inject memories into a prompt, and capture the new turns of a session.
 
-Capture: the turns that a session has added are written, each once, without their secrets.
+A captured turn is written once, without its secrets.
 
-The way from a hook to the memory: a running `worlddb serve`, else the store itself.
-
-`serve` leaves its address beside the store (`memory.db-server`), so that a hook need not load the
-engine. The client is a socket and a few lines of HTTP: `http.client` takes longer to import than
-the server takes to answer.
+A hook calls a running `worlddb serve`, or opens the store itself if there is none. `serve` leaves
+its address beside the store (`memory.db-server`), so that a hook need not load the engine. The
+client is a socket and a few lines of HTTP: importing `http.client` would take longer than the
+server takes to answer.
 """
 
 from __future__ import annotations

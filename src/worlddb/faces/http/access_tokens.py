@@ -1,4 +1,4 @@
-"""Access: which hosts, web pages, tokens and authorisation servers may call, and with which scopes.
+"""Access tokens: which hosts, web pages, tokens and OAuth issuers may call, and with which scopes.
 
 Tokens are listed in a TOML file:
 
@@ -17,12 +17,11 @@ Tokens are listed in a TOML file:
 A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
 role read. `worlddb tokens` writes such files.
 
-OAuth rules: whose tokens a server accepts, and which role and scopes a token opens here.
+With OAuth 2.1 the server is a resource server: people sign in at the issuer, never here.
 
     issuer, audience ─▶ is the token for us     scope ─▶ role     claims ─▶ user_id, tenant
 
-The server is a resource server (OAuth 2.1): people sign in at the issuer, never here. This module
-imports nothing of the extra `server`, so that a wrong setting is reported at once.
+This module imports nothing of the extra `server`, so that a wrong setting is reported at once.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Authentication: Host, Origin and token of every request, before any route sees it. Plain ASGI.
+"""Auth middleware: Host, Origin and token of every request, before any route sees it. Plain ASGI.
 
 A web page can make a browser call a server on its user's own machine: by a name that suddenly
 resolves to 127.0.0.1, or by simply sending. The first shows in Host, the second in Origin.
 
-A request that is let in has a caller: the calls of Memory that its token allows. Tasks and worker
+An admitted request has a caller: the calls of Memory that its token allows. Tasks and worker
 threads that the request starts inherit it, so a tool on another thread gets the same caller.
 
-Guess limit: how many different wrong tokens may be tried from one address.
-
-A token that has been right from this address is never held up, nor is one that was wrong before:
-a client that repeats its old token learns nothing by it. Only new guesses cost.
+`GuessLimit` bounds how many different wrong tokens may be tried from one address. A token that was
+right from this address is never delayed, nor is one that was wrong before: a client that repeats
+its old token learns nothing from it. Only new guesses count.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""The ASGI application: MCP, REST, explorer, health, metrics and OpenAPI, behind authentication.
+"""HTTP app: MCP, REST, explorer, health, metrics and OpenAPI as one ASGI application.
 
-The explorer: static pages that call the REST API from the browser.
+The explorer is static pages in `pages/` that call the REST API from the browser: plain ES modules,
+no build step, nothing from a network. The pages hold no data, so they need no token; a page asks
+for one and keeps it in memory alone. The content security policy forbids inline scripts, inline
+styles and every other host.
 
-The pages are in `pages/` and in the wheel: plain ES modules, no build step, nothing from a network.
-They hold no data, so they need no token; the page asks for one and keeps it in memory alone. The
-policy forbids inline scripts, inline styles and every other host.
-
-MCP over HTTP: clients whose user can be asked get a session, all others need none.
-
-A client of the protocols before 2026-07-28 can be asked only while a session is open: the question
-goes out on the stream of the call, and the answer comes back as another request. Without a session
-any request can be answered by itself, which costs less and survives a restart of the server.
+MCP clients whose user can be asked a question get a session; the others need none. With a protocol
+before 2026-07-28, a question can be asked only while a session is open: it is sent on the stream of
+the call, and the answer comes back as another request. Without a session every request is answered
+by itself, which costs less and survives a restart of the server.
 """
 
 from __future__ import annotations

@@ -1,27 +1,25 @@
-"""Limits of a server: connections, the size and time of a request, and threads for its work.
+"""Request limits: connections, the size and time of a request, and threads for its work.
 
-Connections: how long one may be silent, how many a stranger may hold, who has to go.
-
-    made ──▶ stranger ──a request with a valid token──▶ known
+A connection begins as a stranger's and becomes known with its first request with a valid token.
 
 C1  Request line and headers arrive in time, or the connection is closed.
 C2  A stranger's connection is closed soon after its answer; a known one may stay idle for longer.
-C3  Too many strangers of one address, or too many connections: the one that was idle longest goes,
-    strangers first. A newcomer is never refused because others wait idly.
-C4  Who does not read its answer is dropped.
-C5  What one step of the event loop writes goes out by one send: head and body of an answer are two
-    writes, and with each send the interpreter goes to whichever thread is at work.
+C3  Too many strangers of one address, or too many connections: the one that was idle longest is
+    closed, strangers first. A newcomer is never refused because others wait idly.
+C4  A client that does not read its answer is disconnected.
+C5  What one step of the event loop writes is sent at once. Head and body of an answer are two
+    writes, and each send lets the interpreter switch to another thread.
 
-Threads: blocking calls run on a bounded number of threads, and callers share them fairly.
+Blocking calls run on a bounded number of threads, which callers share fairly:
 
     call ──▶ lane of its kind of work ──▶ the caller's turn ──▶ a thread
 
-T1  Each kind of work has threads of its own: reads never wait behind writes, a short text never
-    waits behind a long one.
-T2  A caller holds at most its share of a lane, a quarter. Where calls wait, callers take turns.
-T3  The event loop's own threads belong to nobody here: no call can keep an error answer, or a
-    health check, from being sent.
-T4  The threads are daemons: a call that is still at work does not keep the process from ending.
+T1  Each kind of work has its own threads: reads never wait behind writes, a short text never waits
+    behind a long one.
+T2  A caller holds at most a quarter of a lane. Where calls wait, callers take turns.
+T3  The event loop's own threads run none of these calls, so an error answer or a health check can
+    always be sent.
+T4  The threads are daemons: a running call does not keep the process from ending.
 
 All bookkeeping happens on the event loop, so there are no locks.
 """

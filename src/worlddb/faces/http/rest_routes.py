@@ -1,11 +1,7 @@
-"""REST: one route for each declared call, and the OpenAPI description of all of them.
-
-Check stream: a check that says how far it is, as lines of JSON.
+"""REST routes: one route for each declared call, and the OpenAPI description of all of them.
 
 A check of a large store takes minutes. A client that accepts `application/x-ndjson` gets a line for
 each stage as it begins, `{"done": 3, "total": 14, "stage": "nodes"}`, and the result as the last.
-
-OpenAPI: the description of the REST API, made from the declared calls.
 """
 
 from __future__ import annotations

@@ -1,20 +1,16 @@
-"""`worlddb serve --workers N`: one process that writes, and N that answer requests and read.
-
-    this process: the listening socket and the writer ──starts, restarts, stops──▶ N workers
-
-W1  Workers accept connections on the same socket. Each checks tokens and arguments, makes reads
-    itself, and hands writes on.
-W2  A worker that ends by itself is started again, after a pause that grows while that goes on.
-W3  If this process ends, however it does, the workers end. No write is acknowledged without it.
-
-Write link: the processes that answer requests hand writes to the one process that writes.
+"""Worker pool: `worlddb serve --workers N`. One process writes; N answer requests and read.
 
     request ─▶ worker: token, arguments ─▶ WriteLink ─▶ WriteServer: Memory ─▶ result ─▶ answer
                       └─ reads: its own Memory on the same store
 
-A connection carries one question and its answer at a time, as pickles; a worker opens as many as it
-has threads that write. The socket lies in a folder that only this user may enter, and whoever is
-this user may open the store as well.
+W1  Workers accept connections on the same socket. Each checks tokens and arguments, makes reads
+    itself, and sends writes to the parent process, which has the listening socket and the writer.
+W2  A worker that ends by itself is restarted, after a pause that grows as long as that repeats.
+W3  If the parent ends, for whatever reason, the workers end. No write is acknowledged without it.
+
+A connection between a worker and the writer carries one request and its answer at a time, as
+pickles; a worker opens as many as it has writing threads. The socket lies in a folder that only
+this user may enter, and this user may open the store anyway.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""The MCP server: tools, resources, prompt and completion, for any transport and both eras.
+"""MCP server: tools, resources, a prompt and completion, for any transport and protocol version.
 
-Open subscriptions: `subscriptions/listen` has no answer until it ends, so a server must end it.
+For clients that look for tools named `search` and `fetch`, these two can be added.
 
-Clients keep one open as long as they run. A server that stops would wait for it as for a call.
-
-What the server offers beside our own tools: resources, a prompt, completion, search and fetch.
-
-The tools `search` and `fetch`, for clients that look for tools of these names only.
+`subscriptions/listen` has no answer until the subscription ends, and clients keep it open as long
+as they run. A server that stops must end it (`OpenSubscriptions`), or it would wait as for a call.
 """
 
 from __future__ import annotations
@@ -16,12 +13,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, RequestStateSecurity, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp.types import (
     INVALID_PARAMS,
     Completion,
@@ -354,12 +353,21 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 
 class MemoryServer(MCPServer):
-    """The SDK's server, whose subscriptions can be ended, and whose prompts are told if missing."""
+    """The SDK's server; its subscriptions can be ended, and an unknown prompt is an error."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
         self.open_subscriptions = OpenSubscriptions()
         self.middleware.append(self.open_subscriptions)
+
+    async def run_on(
+        self,
+        incoming: MemoryObjectReceiveStream[SessionMessage | Exception],
+        outgoing: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Serve one client on given streams; the SDK's own `run` takes none."""
+        inner = self._lowlevel_server
+        await inner.run(incoming, outgoing, inner.create_initialization_options())
 
     async def get_prompt(
         self,

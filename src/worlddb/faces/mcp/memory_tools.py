@@ -1,13 +1,12 @@
-"""Tools: each declared call as an MCP tool that takes what its schema says and nothing else.
+"""Memory tools: each declared call as an MCP tool that takes what its schema says and nothing else.
 
 The SDK alone would drop unknown arguments, and read a text such as "[1]" as JSON wherever an
-argument may also be left out. A memory must be what was said, so both are refused here.
+argument is optional. A memory must be exactly what was said, so both are refused here.
 
-Confirmation: a person is asked before a whole scope ends or leaves, where the client can ask.
-
-Where a person can be asked, only the person's answer counts: `confirm` changes nothing. Otherwise
-the model has to name the scope once more, or say `true`. This guards against accidents. It is not a
-permission: whoever may call the tool may confirm.
+Before a whole scope ends or is exported, a person is asked, if the client can ask. Then only that
+person's answer counts, and `confirm` changes nothing. Otherwise the model has to name the scope
+again, or say `true`. This prevents accidents; it is no permission: whoever may call the tool may
+confirm.
 """
 
 from __future__ import annotations

@@ -83,13 +83,11 @@ def serve_stdio(
 
 async def _serve(server: MemoryServer) -> None:
     ending = GracefulEnd()
-    # The SDK's public way to run a server takes no streams of our own.
-    inner = server._lowlevel_server
     try:
         async with anyio.create_task_group() as tasks:
             async with standard_streams(server.open_subscriptions.end) as wire:
                 tasks.start_soon(ending.on_signal, wire)
-                await inner.run(wire.incoming, wire.outgoing, inner.create_initialization_options())
+                await server.run_on(wire.incoming, wire.outgoing)
             tasks.cancel_scope.cancel()
     finally:
         ending.done()

@@ -1,13 +1,13 @@
-"""Date phrases: which days, weeks, months and years a text surely means, from when it was said.
+"""Date phrases: which days, weeks, months and years a text means, seen from when it was said.
 
     "we met last Friday"  ──(said on 2023-05-03)──▶  2023-04-28
 
-Not for questions: there a vague date is a welcome hint (`ranking_features`), here it would be
-a fact. So there must be one way to read it: "in March" needs a verb that says whether it is past,
-"next Friday" a day on which it cannot mean this week's, and "a few days ago" is nothing. A length
-of time ("for two weeks") is no date.
+A date read here becomes a fact, so there must be only one way to read it. "In March" needs a verb
+that says whether it is past, "next Friday" a day on which it cannot mean this week's, and "a few
+days ago" gives nothing. A duration ("for two weeks") is no date. Questions are read elsewhere
+(`ranking_features`): there a vague date is a useful hint.
 
-Calendar periods: days, weeks, months, seasons and years as names with a first and a last day.
+A `Period` is a day, a week, a month, a season or a year: a name with a first and a last day.
 """
 
 from __future__ import annotations

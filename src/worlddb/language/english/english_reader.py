@@ -1,6 +1,4 @@
-"""English reader: the way into the English pack, and the claims that its sentences surely state.
-
-Claim reader: which sentences say, without any doubt, what somebody has one of at a time.
+"""English reader: the entry point of the English pack, and the claims that sentences state.
 
     I moved to Oslo last week.        the speaker   lives in       Oslo     since 2023-04-30
     Sarah now works at Kolibri.       Sarah         works at       Kolibri
@@ -8,13 +6,15 @@ Claim reader: which sentences say, without any doubt, what somebody has one of a
     I no longer work at Tern.         the speaker   works at       no longer Tern
     I live in Oslo and work at Tern.  two claims that share their subject
 
+Only claims with one value at a time are read, and only where the sentence leaves no doubt.
+
 C1  A claim is a whole sentence or clause that fits one of a few frames from its first word on, and
-    ends there or goes on in a known way: what is asked, supposed, planned, quoted, told by another,
-    or was so once, fits none; nor does what follows "Translate this:".
+    ends there or goes on in a known way. Questions, suppositions, plans, quotations, reports of
+    others and what was once so fit none; nor does what follows "Translate this:".
 C2  What one can have several of is never a claim: places visited, friends, languages, likes.
 C3  What is taken back in the same message ("Just kidding!") was never claimed.
-C4  Habits and preferences are many, so each is a relation of its own; only what says that it has
-    changed replaces anything.
+C4  Habits and preferences are many, so each is a relation of its own; only a sentence that states a
+    change replaces anything.
 """
 
 from __future__ import annotations

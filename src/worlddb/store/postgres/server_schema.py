@@ -1,26 +1,27 @@
-"""Server schema: the tables of all tenants, migrations, and the shared SQL as PostgreSQL reads it.
+"""Server schema: the tables of all tenants, their migrations, and the SQL dialect of PostgreSQL.
 
 The tables are those of a file (`store/sqlite/schema.py` says what each is for) with a last column
 `tenant`, which every key begins with. Beside them:
 
-    heads      one row a tenant: whoever writes locks it until the end of the transaction, so a
-               tenant has one writer at a time and tenants do not wait for each other; it counts the
-               words of the tenant's texts
+    heads      one row per tenant. A writer locks it until the end of its transaction, so a tenant
+               has one writer at a time and tenants do not wait for each other; it counts the words
+               of the tenant's texts
     words      the text index: where each word stands in which node (`word_table`)
-    side_lines what is no part of the journal: the key that signs, and the record of reads; only
-               the writer's role may read them, and nobody waits for the lock to add one
-    migrations which steps of this module the database has had
+    side_lines what is no part of the journal: the signing key and the record of reads; only the
+               writer's role may read them, and adding a line takes no lock
+    migrations which migrations of this module the database has had
 
-Row-level security keeps every session inside the tenant that its transaction has named
-(`worlddb.tenant`), also the owner's. Two roles have rights: `worlddb_reader` may read,
-`worlddb_writer` may write, too. A trigger refuses every write in a transaction that has not called
-`begin_write()`, which takes the lock; nodes, edges, notes, history and commits are never deleted.
+Row-level security keeps every session, also the owner's, inside the tenant that its transaction has
+named (`worlddb.tenant`). Two roles have rights: `worlddb_reader` may read, `worlddb_writer` may
+also write. A trigger refuses every write in a transaction that has not called `begin_write()`,
+which takes the lock. Nodes, edges, notes, history and commits are never deleted.
 
-Operators of row-level security are evaluated first, and an index serves other conditions only if
-their operators leak nothing. Comparisons of numbers and texts are such; `@@` and `lower` are not.
-Hence words in rows of their own instead of a tsvector, and the folded copy of an alias.
+PostgreSQL evaluates the conditions of row-level security first. An index serves a further condition
+only if its operator is leakproof: comparisons of numbers and texts are, `@@` and `lower` are not.
+Hence one row per word instead of a tsvector, and a folded copy of each alias.
 
-SQL dialect: the SQL of the shared tables as PostgreSQL reads it, and values as it takes them.
+`translated_sql` turns the SQL of the shared tables into PostgreSQL's. Lists of values are sent as
+arrays, one per column.
 """
 
 from __future__ import annotations

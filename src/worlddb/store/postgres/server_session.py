@@ -1,11 +1,12 @@
-"""Server session: one connection in one transaction, statements sent together, and whole scans.
+"""Server session: one PostgreSQL connection in one transaction.
 
-Server lines: what belongs to a tenant and is no part of its journal: key and record of reads.
+    ServerPipeline   sends statements together and waits once for all their answers
+    ServerSession    what the shared tables ask of a connection (`store/tables/sql_session.py`)
+    ServerScan       whole tables of a tenant, for `check` and `export`
+    ServerLines      signing key and record of reads, which are no part of the journal
 
-Server pipeline: sends statements together over a connection, and waits once for all answers.
-
-Each statement is prepared when it is first sent, unless a pooler stands in between that does not
-keep prepared statements. psycopg's own pipelines look at the socket for every statement, which
+A statement is prepared when it is first sent, unless a pooler in between does not keep prepared
+statements. We do not use psycopg's pipelines: they look at the socket for every statement, which
 costs more than most statements do.
 """
 

@@ -166,6 +166,10 @@ def connect(
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
+    if key is None:
+        # Before SQLite looks at it: what a crash left in a journal would be undone without the
+        # key, and the file destroyed.
+        refuse_wrong_key(path, None)
     con = unlocked(path, key, flags=flags, vfs=vfs_of(path, key))
     try:
         if has_branches(path):

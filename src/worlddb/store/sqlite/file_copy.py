@@ -1,13 +1,12 @@
-"""File copy: a store to a new file or under another key, and a copy back into its place.
+"""File copy: back up, restore, migrate and rekey the file of a store.
 
-Both go through SQLite, page by page in one transaction: whoever has a file open keeps a sound one,
-logs that a crash left behind are dealt with, and what does not come to its end changes nothing.
+A copy goes through SQLite, page by page, in one transaction. So programs that have the file open
+keep a sound one, logs that a crash left behind are included, and an interrupted copy changes
+nothing.
 
-File rekey: the file of a store under another key, or under none.
-
-SQLite writes the store anew to a file beside it, under the new key from its first byte. Once that
-file was checked and is on the disk, it gets the name of the store in one step: a crash leaves the
-old file or the new one. Nobody else has the store open meanwhile.
+To change the key, SQLite writes the store to a new file beside the old one, under the new key from
+the first byte. That file is checked, forced to disk and renamed in one step: a crash leaves the old
+file or the new one. No other program has the store open meanwhile.
 """
 
 from __future__ import annotations

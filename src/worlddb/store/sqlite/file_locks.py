@@ -1,11 +1,12 @@
-"""File locks and rights: who may use the files of a store, in this process and beside others.
+"""File locks: who may use the files of a store, in this process and in others.
 
-`LockedFiles` has locks that keep another SQLite in this process from closing the store under us.
+`LockedFiles` holds locks that keep another SQLite library in this process from closing the store's
+file. `PartialFile` is a copy that is being written; it gets its name when it is complete, and
+`sweep_partials` removes copies that were never completed. New files are readable by their owner
+alone (`make_private`).
 
-Private files: the names, the rights and the unfinished copies of a store's files.
-
-A second name of a file would have a log of its own: two logs for one file, and half of what was
-acknowledged is lost. So such a file is refused.
+A file with two names is refused. It would have two logs, and half of the acknowledged writes would
+be lost.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ except ImportError:  # Windows, where a file that is open cannot be deleted anyw
 PRIVATE = 0o600  # Memories are personal: a new file is for its owner alone.
 READ_OR_WRITE = 0o666  # The rights that a data file may have; none is a program.
 MOUNTS = "/proc/self/mountinfo"
-_PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial(-journal)?")
+_PARTIAL = re.compile(r"(.*\.[0-9a-f]{32}\.partial)(-journal|-wal|-shm)?")
+_BESIDE_PARTIAL = ("-journal", "-wal", "-shm")
+"""What SQLite puts beside a file while it writes it, or while it is checked."""
 _WHAT_TO_MOUNT = "to use a store in a container, mount the folder of the store, not the single file"
 
 
@@ -120,8 +123,7 @@ class PartialFile:
     def close(self) -> None:
         """Remove the name that the file had while it was written."""
         try:
-            for end in ("", "-journal"):
-                Path(self.path + end).unlink(missing_ok=True)
+            remove_partial(self.path)
         finally:
             os.close(self._held)
 
@@ -143,16 +145,26 @@ def _held_open(path: str) -> int | None:
 
 def sweep_partials(folder: str) -> None:
     """Remove what killed backups left in a folder; those that are being written are locked."""
-    for name in os.listdir(folder) if fcntl is not None else ():
-        if not _PARTIAL.fullmatch(name):
-            continue
+    names = os.listdir(folder) if fcntl is not None else ()
+    for name in {found[1] for found in map(_PARTIAL.fullmatch, names) if found}:
+        path = os.path.join(folder, name)
         with suppress(OSError):
-            held = os.open(os.path.join(folder, name.removesuffix("-journal")), os.O_RDONLY)
+            try:
+                held = os.open(path, os.O_RDONLY)
+            except FileNotFoundError:  # It has its real name by now, so nobody writes it.
+                remove_partial(path)
+                continue
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(os.path.join(folder, name))
+                remove_partial(path)
             finally:
                 os.close(held)
+
+
+def remove_partial(path: str) -> None:
+    """Remove an unfinished file and what is beside it; the file last, for who sweeps after us."""
+    for end in (*_BESIDE_PARTIAL, ""):
+        Path(path + end).unlink(missing_ok=True)
 
 
 def why_read_only(path: str) -> str:

@@ -1,21 +1,21 @@
-"""The tables, their guards, and how an older file becomes a newer one.
+"""SQLite schema: the tables, their guards, their migrations, and bulk loads.
 
-    nodes      one row a node; everything hashed is immutable, the rest are projections; the root's
-               state is in the journal alone; `content_key` finds nodes with an equal text that were
-               born in one world
-    edges      one row an edge; `gone` is the commit that deleted it
+    nodes      one row per node; everything hashed is immutable, the rest are projections; the
+               root's state is in the journal alone; `content_key` finds nodes with an equal text
+               that were born in one world
+    edges      one row per edge; `gone` is the commit that deleted it
     notes      aliases and sources of nodes
     history    what a projection said before a commit changed it: the past is read from here
     commits    the journal, chained by hash
     pages      the set digests of each world, page by page
-    waiting    what commits changed in sets whose pages are not written yet (derived_tables.py)
-    proposals, conflicts, registrations   what handlers staged
+    waiting    changes of sets whose pages are not written yet (derived_tables.py)
+    proposals, conflicts, registrations   what handlers recorded
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
     tokens     embeddings of the single words of a text, where a model has them (derived)
-    lookups    keys of names, for finding who is there already; how far they go, the names of each
-               world, and what was moved since (derived); behind row 0 of `lookups_reached` lie the
+    lookups    keys of names, to find nodes by name; how far the keys go, the names of each world,
+               and what has moved since (derived); row 0 of `lookups_reached` is followed by the
                sums over the rows of all derived tables (derived_tables.py)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
@@ -24,7 +24,7 @@ An id is looked up by `key`, its first 8 bytes as an integer: a third of the ind
 The guard: triggers call `worlddb_write()`, which only our own writer connection defines. Any other
 program's INSERT, UPDATE or DELETE fails with "no such function: worlddb_write".
 
-Bulk load: a large transaction that puts off all indexes until its end.
+A large transaction drops the indexes and builds them again at its end (`BulkLoad`).
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""SqlSession: what the tables ask of a database connection; JournalTable: commits and history.
+"""SQL session: what the shared tables ask of a database connection.
 
 The tables are written once, for SQLite and for PostgreSQL. Their SQL is the part that both
-understand, with a few words of SQLite that `store/postgres/server_schema.py` translates:
+understand, with a few constructs of SQLite that `store/postgres/server_schema.py` translates:
 
     ?, ?1            values, in order or by number
     row IN …carray   a list of numbers as one value (`IN`, with `session.among(rows)`)
     carray(?) k      the same list as a table with the column `value`
-    CROSS JOIN … ON  a join that SQLite does not turn around
+    CROSS JOIN … ON  a join that SQLite does not reorder
     ON CONFLICT (…)  the key without the tenant
     COLLATE NOCASE   the case of ASCII letters does not matter
 
-What is a database's own (the text index, audits of tables, bulk loads) is made by its session.
-
-TableScan: whole tables by row, exactly as stored, for `check` and `export`.
+Whatever differs between the databases (the text index, audits of tables, bulk loads) is made by the
+session. `JournalTable` has commits and history; `TableScan` reads whole tables exactly as stored,
+for `check` and `export`.
 """
 
 from __future__ import annotations

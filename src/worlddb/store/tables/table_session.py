@@ -1,10 +1,11 @@
-"""Table sessions: one snapshot to read, one transaction to write, put together from tables.
+"""Table session: the store's interface, put together from the tables.
 
-Each call of the store's interface is the method of one table; the two classes say of which.
+    TableReader   one snapshot
+    TableWriter   one write transaction
+    TextErasure   removes the texts of nodes; ids, validity and edges stay
 
-TextErasure: removes the texts of nodes, and leaves their ids, validity and edges.
-
-What is derived from a text goes with it: its words, its keys, its vectors and all sums of them.
+Each call of the interface is the method of one table; the two session classes say of which. An
+erasure also removes what was derived from a text: its words, keys, vectors, and all sums of them.
 """
 
 from __future__ import annotations

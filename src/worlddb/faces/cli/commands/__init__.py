@@ -1,1 +1,1 @@
-"""One file per command: `add_parser(subparsers)` and `run(args) -> int`."""
+"""The commands, one file per family; each function with `@command` is one command."""

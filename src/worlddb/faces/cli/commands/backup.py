@@ -1,7 +1,4 @@
-"""`worlddb backup`, `restore`, `migrate`, `copy`, `rekey`, `export`, `import`: a store as a whole.
-
-`worlddb export` and `worlddb import`: the whole journal as JSON Lines, and back again.
-"""
+"""`worlddb backup`, `restore`, `migrate`, `copy`, `rekey`, `export`, `import`: whole stores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`worlddb check`, `prove`, `verify`, `log`, `diff`, `branch` and `merge`: what a store can show.
-
-`worlddb log`, `diff`, `branch` and `merge`: the commits, and a branch to try something on.
-"""
+"""`worlddb check`, `prove`, `verify`, `log`, `diff`, `branch`, `merge`: commits and branches."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`worlddb config`, `doctor`, `models`, `completion`, `setup` and `hook`: this installation.
-
-`worlddb setup` and `worlddb hook`: connect a client to this memory, and answer its events.
-"""
+"""`worlddb config`, `doctor`, `models`, `completion`, `setup`, `hook`: this installation."""
 
 from __future__ import annotations
 
@@ -440,16 +437,16 @@ def _remove(args: argparse.Namespace) -> int:
     for name in NAMES if args.client is None else [args.client]:
         client, caller = CLIENTS.get(name), HOOK_CLIENTS.get(name)
         # A file may hold both, so the second is looked for when the first is out.
-        if client is not None and not (args.project and client.project is None):
-            edit = removal_from(client, client.path(in_project=args.project))
-            if edit is not None:
-                found += 1
-                _apply(args, name, client.title, edit, "disconnected")
         if caller is not None:
             edit = hooks_removal(caller, caller.path(in_project=args.project))
             if edit is not None:
                 found += 1
                 _apply(args, name, caller.title, edit, "without our hooks")
+        if client is not None and not (args.project and client.project is None):
+            edit = removal_from(client, client.path(in_project=args.project))
+            if edit is not None:
+                found += 1
+                _apply(args, name, client.title, edit, "disconnected")
     if not found and not wants_json(args):
         print("nothing of ours is there")
     return 0

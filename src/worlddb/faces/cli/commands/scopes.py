@@ -1,7 +1,4 @@
-"""`worlddb scopes`, `grants`, `retention` and `files`: whose memories, who sees them, their files.
-
-`worlddb files`: the files of a scope, with every version.
-"""
+"""`worlddb scopes`, `grants`, `retention`, `files`: what scopes hold, and who may see it."""
 
 from __future__ import annotations
 
