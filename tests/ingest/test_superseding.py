@@ -750,5 +750,6 @@ def test_a_relation_can_be_stated_a_thousand_times(db: WorldDB) -> None:
         drafts = [NodeDraft(type="Memory", content=f"It rained {n} times.") for n in range(1_100)]
         for number, ident in enumerate(tx.create_nodes(drafts)):
             said = claim_metadata("lives in", f"Zorb {number}", True, vague=True)
+            said["text"] = drafts[number].content
             tx.write_edge("refers_to", ident, user.id, metadata=said)
     assert say(db, "I moved to Paris.", day(2040)).superseded
