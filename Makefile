@@ -31,7 +31,7 @@ run: $(SERVER) ## MCP and REST on http://127.0.0.1:8765, on a store in .worlddb/
 demo: $(SERVER) ## the Tesla scenario: supersession, contradiction, two clocks, proof
 	$(BIN)/python examples/tesla.py
 
-test: $(READY) ## every test, in two processes; about eight minutes on 2 cores
+test: $(READY) ## every test but those of `make outside`, in two processes; about eight minutes on 2 cores
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(READY) ## every thinned test in full, and the engine's tests on PostgreSQL

@@ -733,7 +733,7 @@ READS: dict[str, Case] = {
         "step",
     ),
     "spec: naive time": (
-        lambda db, s: db.run(QuerySpec(valid="2026-01-01")),
+        lambda db, s: db.run(QuerySpec(valid="2026-01-01T09:30")),
         InvalidInputError,
         "no time zone",
     ),

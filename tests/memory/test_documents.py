@@ -199,6 +199,21 @@ def test_files_are_read_by_path_and_never_for_a_mapping(memory: Memory, tmp_path
         memory.write("a", document=path)
 
 
+@pytest.mark.parametrize(
+    "wordless",
+    [
+        sent("<script>let a = 1</script><img src=a.png>", "a.html"),
+        sent("\n\n```\n```\n\n", "a.md"),
+        sent("<p> </p>", "a.html"),
+    ],
+    ids=lambda one: one["text"],
+)
+def test_a_document_without_words_is_refused(memory: Memory, wordless: dict[str, str]) -> None:
+    with pytest.raises(InvalidInputError, match=rf"{wordless['name']}: has no (text|words)"):
+        memory.write(document=wordless, user_id="ada")
+    assert not memory.list(user_id="ada").memories
+
+
 def test_html_keeps_headings_lists_and_tables() -> None:
     page = """<html><head><title>My page</title><style>p {}</style></head><body>
       <nav>Home</nav><h1>Top</h1><p>First <b>bold</b> &amp; more<br>next line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -124,7 +125,7 @@ def test_a_difference_is_cut_where_it_is_asked_to_be(memory: Memory, bob: Memory
     last = memory.db.log()[-1].seq
     whole = memory.diff(0, last, user_id="ada")
     assert not whole.cut
-    for limit in (1, 2, len(whole.nodes) + len(whole.edges)):
+    for limit in (1, 2, len(whole.nodes) + len(whole.edges), sys.maxsize, 1 << 64):
         part = memory.diff(0, last, limit=limit, user_id="ada")
         assert (part.nodes, part.edges) == (whole.nodes[:limit], whole.edges[:limit])
         assert part.cut == (limit < max(len(whole.nodes), len(whole.edges)))

@@ -346,7 +346,7 @@ def test_words_numbers_and_conditions_of_a_line() -> None:
         ("in_world a b", "too much"),
         ("traverse", "traverse: edge type"),
         ("where_connected refers_to", "where_connected"),
-        ("as_of valid=2020-01-01", "valid"),
+        ("as_of valid=2020-01-01T09:30", "valid"),
         ("in_world", "in_world"),
     ],
 )

@@ -7,6 +7,7 @@ only grown since a commit.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -135,7 +136,8 @@ def diff(
         for row in reader.commits(first, last - first, False) if last > first else ():
             yield from (one for one in decode_changes(row.changes) if sight.sees_change(one))
 
-    most = None if limit is None else limit + 1
+    # `islice` counts no further.
+    most = None if limit is None or limit >= sys.maxsize else limit + 1
     found = [*islice(nodes(), most)], [*islice(edges(), most)], [*islice(changes(), most)]
     return Diff(
         nodes=tuple(found[0][:limit]),

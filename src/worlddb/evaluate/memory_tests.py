@@ -12,7 +12,6 @@ does not say otherwise.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -172,11 +171,10 @@ def _test(given: Mapping[str, Any], where: str) -> MemoryTest:
 
 
 def _zoned(time: object) -> object:
-    """Return a time as `recall` takes it; a day is its beginning in UTC."""
+    """Return a time as `recall` takes it."""
     if isinstance(time, date) and not isinstance(time, datetime):  # YAML reads a day as a date.
-        time = time.isoformat()
-    is_day = isinstance(time, str) and re.fullmatch(r"\d{4}-\d\d-\d\d", time)
-    return f"{time}T00:00:00Z" if is_day else time
+        return time.isoformat()
+    return time
 
 
 def _expectations(given: object, among: object, where: str) -> tuple[Expectation, ...]:

@@ -37,7 +37,6 @@ from worlddb.faces.calls import (
     TIME_CHARS_MAX,
     Call,
     Parameter,
-    zoned,
 )
 from worlddb.ingest.document_text import CHARS_MAX as DOCUMENT_CHARS_MAX
 from worlddb.model.address import Id, parse_prefix
@@ -58,12 +57,11 @@ HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def check_time(given: str) -> str:
-    """Return a time as it was given; a plain day is its beginning in UTC.
+    """Return a time as it was given.
 
     Raises:
         ValueError: it is no time. Checked here, where the parameter's own name is known.
     """
-    given = zoned(given)
     try:
         to_micros(given, "time")
     except InvalidInputError as error:

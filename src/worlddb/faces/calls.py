@@ -15,8 +15,6 @@ it), for the command line loads this file at every start.
 
 from __future__ import annotations
 
-import re
-
 from worlddb.faces.call_parts import (
     DOCUMENT,
     ORIGIN,
@@ -546,11 +544,6 @@ Use it when something remembered has changed or was wrong; {recall} has its id."
     *graph_calls(SCOPES, CURSOR, METADATA, _limit, (AS_OF, KNOWN_AT)),
     *file_calls(SCOPES, AS_OF, TEXT_CHARS_MAX),
 )
-
-
-def zoned(time: str) -> str:
-    """Return a time as it was given; a plain day, such as 2026-03-01, is its beginning in UTC."""
-    return f"{time}T00:00:00Z" if re.fullmatch(r"\d{4}-\d\d-\d\d", time) else time
 
 
 def call_named(name: str) -> Call:

@@ -418,6 +418,8 @@ def write_document(
     source, marks, names, aliases = beside
     secrets = tuple(dict.fromkeys((*secrets, *more)))
     passages = passages_of(document)
+    if not passages:
+        raise InvalidInputError(f"document {document.name:.80}: has no words to remember")
     said = [Message(text=document.text, speaker=document.name)]
     scopes = writer.destination(scope, idempotency_key, said)
     origin = writer.origin_in(scopes, origin)

@@ -15,7 +15,6 @@ C3  A key that is not there is not equal to anything: `$ne`, `$nin` and `$not` a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,7 +44,6 @@ RANGES: Mapping[str, Callable[[Any, Any], bool]] = {
     "$lte": lambda one, other: one <= other,
 }
 OPERATORS = ("$eq", "$ne", "$in", "$nin", *RANGES, "$exists", "$contains", "$not")
-_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +184,6 @@ def _is_list(value: Any) -> bool:
 def _plain(field: str, of_node: bool, value: Any) -> Any:
     """Return a value that can be compared; of a time, its microseconds."""
     if of_node and field in TIMES.values():
-        if isinstance(value, str) and _DAY.fullmatch(value):
-            value = f"{value}T00:00:00Z"
         return to_micros(value, f"where: {field}")
     if value is not None and not isinstance(value, str | bool | int | float):
         raise InvalidInputError(

@@ -7,6 +7,7 @@ address or the disk passes these checks first, so bad input is refused before an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,10 +34,11 @@ CLOCK_AHEAD_MAX = 20 * YEAR
 """Longer than stores rest; clocks that lost their time or their century are further off."""
 
 Instant = datetime | str
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def to_micros(value: datetime | str, field: str) -> int:
-    """Return `value` as microseconds since 1970 UTC.
+    """Return `value` as microseconds since 1970 UTC; a plain day is its beginning in UTC.
 
     Raises:
         InvalidInputError: not a time, or one without an offset from UTC.
@@ -45,7 +47,8 @@ def to_micros(value: datetime | str, field: str) -> int:
     if isinstance(value, str):
         hint = "2026-01-31T09:30:00Z"
         try:
-            value = datetime.fromisoformat(value.strip())
+            text = value.strip()
+            value = datetime.fromisoformat(f"{text}T00:00Z" if DAY.fullmatch(text) else text)
         except ValueError:
             raise InvalidInputError(
                 f"{field}: {value!r} is not ISO-8601; write 2026-01-31T09:30:00+00:00"

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -20,9 +21,9 @@ from worlddb.errors import (
     StorageError,
 )
 from worlddb.faces.call_models import result_class, result_model
-from worlddb.faces.calls import EXTRACTORS, call_named
+from worlddb.faces.calls import EXTRACTORS, Call, call_named
 from worlddb.faces.http.http_problems import problem_of
-from worlddb.faces.http.rest_routes import REST_CALLS
+from worlddb.faces.http.rest_routes import REST_CALLS, request_model
 from worlddb.ingest.extractors import CHOICES
 
 from .serving import JSON, Site
@@ -193,7 +194,18 @@ def test_a_wrong_argument_is_told_by_its_name(
         ("/v1/memories?limit=ten", "limit: Input should be a valid integer"),
         ("/v1/memories?limit=1&limit=2", "limit: is given 2 times"),
         ("/v1/memories?nonsense=1", "nonsense: there is no such argument"),
-        ("/v1/memories?include_retired=perhaps", "include_retired"),
+        *(
+            (f"/v1/memories?include_retired={value}", "include_retired: Input should be a valid b")
+            for value in ("perhaps", "1", "0", "671", "yes", "on", "t", "True", "+true", "null", "")
+        ),
+        *(
+            (f"/v1/memories?limit={value}", "limit: Input should be a valid integer")
+            for value in ("1_0", "05", "+5", "5.5", "true", "null", "[5]", '"5"', "NaN", "", "5 ")
+        ),
+        *(
+            (f"/v1/fading?below={value}", "below: Input should be")
+            for value in ("1_0", ".5", "NaN", "Infinity", "1.5", "true", "", "half")
+        ),
         ("/v1/memories?user_id=", "user_id"),
         ("/v1/memories?as_of=2026-01-31T09:30:00", "add one, as in 2026-01-31T09:30:00Z"),
         ("/v1/scopes?kind=world", "kind"),
@@ -202,9 +214,23 @@ def test_a_wrong_argument_is_told_by_its_name(
     ],
 )
 def test_a_wrong_query_is_told_by_its_name(site: Site, path: str, told: str) -> None:
-    answer = site.get(path)
+    answer = site.get(path.replace(" ", "%20"))
     assert answer.error.startswith("400 invalid_input: ")
     assert told in answer.error
+
+
+@pytest.mark.parametrize(
+    "call", [one for one in REST_CALLS if one.method == "GET"], ids=lambda call: call.name
+)
+def test_the_largest_number_is_no_error_of_the_server(site: Site, call: Call) -> None:
+    numbers = [one.name for one in call.parameters if one.type == "whole"]
+    schema = request_model(call).model_json_schema()
+    largest = {name: schema["properties"][name]["maximum"] for name in numbers}
+    for chosen in numbers:
+        needed = {name: 0 for name in schema.get("required", ()) if name in largest}
+        needed |= {name: "x" for name in schema.get("required", ()) if name not in largest}
+        answer = site.get(f"{call.path}?{urlencode(needed | {chosen: largest[chosen]})}")
+        assert answer.status < 500, (chosen, answer.body)
 
 
 @pytest.mark.parametrize(

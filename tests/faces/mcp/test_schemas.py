@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 import pytest
 import tokenizers
+from jsonschema import (  # type: ignore[import-untyped]
+    Draft202012Validator,
+    FormatChecker,
+)
+from mcp import Client
 from mcp.types import Tool
 
 import worlddb
@@ -113,6 +119,31 @@ async def test_every_answer_has_a_schema_of_an_object(tools: dict[str, Tool]) ->
     for tool in tools.values():
         assert tool.output_schema is not None
         assert tool.output_schema["type"] == "object"
+
+
+async def test_every_answer_is_as_its_schema_says_formats_included() -> None:
+    shape = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+    formats = FormatChecker(())
+    formats.checks("date-time")(lambda value: bool(shape.fullmatch(str(value))))
+    with worlddb.Memory(":memory:") as memory:
+        done = memory.write("The gate opens at nine.", at="2026-03-01", ttl="900d")
+        calls: dict[str, dict[str, Any]] = {
+            "memory_recall": {"query": "gate", "explain": True},
+            "memory_list": {},
+            "memory_read": {"id": str(done.id)},
+            "memory_list_scopes": {},
+            "memory_query": {"query": "text gate"},
+            "memory_history": {},
+        }
+        async with Client(make_server(lambda: memory, tools="all")) as client:
+            tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+            for name, arguments in calls.items():
+                result = await client.call_tool(name, arguments)
+                assert not result.is_error, result
+                schema = tools[name].output_schema
+                Draft202012Validator(schema, format_checker=formats).validate(
+                    result.structured_content
+                )
 
 
 async def test_descriptions_name_only_tools_that_are_there(tools: dict[str, Tool]) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from worlddb import errors
 from worlddb.errors import InvalidInputError
-from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter, zoned
+from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter
 from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
@@ -446,7 +446,6 @@ def _value(one: Parameter, given: Any) -> Any:
     elif one.type == "time":
         from worlddb.model.inputs import to_micros
 
-        value = zoned(given)
         to_micros(value, where)
     if one.most is not None and not isinstance(value, int | float) and len(value) > one.most:
         things = "characters" if isinstance(value, str) else "values"

@@ -86,7 +86,7 @@ REST_CALLS = (*MEMORY_CALLS, *SERVER_CALLS)
 class RestArguments(BaseModel):
     """What a request may bring. An argument that is not declared is refused."""
 
-    # `strict`: a number is no text and "true" is no truth value. A query string is read leniently.
+    # `strict`: a number is no text and "true" is no truth value.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -155,9 +155,7 @@ def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:
     """Return the arguments of a request, checked."""
     model = request_model(call)
     if call.method == "GET":
-        # A query string holds nothing but text, so "5" is a number there and "true" a truth value.
-        given = model.model_validate(_query(call, request), strict=False)
-        return given.model_dump(exclude_unset=True)
+        return model.model_validate(_query(call, request)).model_dump(exclude_unset=True)
     if request.query_params:
         raise InvalidInputError("give the arguments in the body, not in the query string")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -176,10 +174,15 @@ def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:
 
 
 def _query(call: Call, request: Request) -> dict[str, Any]:
-    """Return the query string as a mapping; only parameters that take several may be repeated."""
+    """Return the query string as a mapping; only parameters that take several may be repeated.
+
+    It holds nothing but text. Numbers and truth values are written there as in JSON, so that what
+    the description tells is what is taken: `5` and `true`, not `05`, `1` or `yes`.
+    """
     repeatable = {one.name for one in call.parameters if one.type in ("scope", "names", "texts")}
     lists = {one.name for one in call.parameters if one.type == "names"}
     objects = {one.name for one in call.parameters if one.type == "object"}
+    scalars = {one.name for one in call.parameters if one.type in ("whole", "share", "flag")}
     found: dict[str, Any] = {}
     for name in request.query_params:
         values = request.query_params.getlist(name)
@@ -188,7 +191,18 @@ def _query(call: Call, request: Request) -> dict[str, Any]:
         found[name] = values if len(values) > 1 or name in lists else values[0]
         if name in objects:
             found[name] = _object(name, values[0])
+        elif name in scalars:
+            found[name] = _scalar(values[0])
     return found
+
+
+def _scalar(text: str) -> Any:
+    """Return a number or a truth value that a query string holds; other text as it is."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, bool | int | float) and text == text.strip() else text
 
 
 def _object(name: str, text: str) -> Any:

@@ -21,6 +21,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     SerializerFunctionWrapHandler,
+    WithJsonSchema,
     create_model,
     model_serializer,
 )
@@ -72,7 +73,12 @@ class Answer(BaseModel):
 
 Hex = Annotated[str, BeforeValidator(str)]  # A whole id, or the name of a scope: user:ada.
 ShortId = Annotated[str, BeforeValidator(lambda ident: str(ident)[:ID_DIGITS])]
-Second = Annotated[datetime, PlainSerializer(lambda time: second(time), return_type=str)]
+# A short time is no "date-time" of JSON Schema, and clients check answers by the schema.
+Second = Annotated[
+    datetime,
+    PlainSerializer(lambda time: second(time), return_type=str),
+    WithJsonSchema({"type": "string"}),
+]
 Score = Annotated[float, BeforeValidator(lambda score: round(score, SCORE_DIGITS))]
 Share = Annotated[float, BeforeValidator(lambda share: round(share, SHARE_DIGITS))]
 Seq = Annotated[int | None, BeforeValidator(lambda commit: getattr(commit, "seq", commit))]
