@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
@@ -50,10 +51,11 @@ from worlddb.language.statement import (
     topical,
 )
 from worlddb.language.text_tokens import COUNTED
-from worlddb.language.word_forms import fold, word_fields
+from worlddb.language.word_forms import fold, sections
 
 READINGS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
 OPENING_WORDS = 3  # "My sister Ana lives …": who is named later than this is hardly the subject.
+PREFIX_MIN = 2  # The shortest beginning of a word that a star may follow in the list of fields.
 KIND_NEAR = 0.5  # "on Monday", "on the 4th"; "Ana", "Frau Kern": it may be the same kind of answer.
 LABEL_CHARS_MAX = 30  # "Codename: Heron", "New number, everyone: 555-9876"
 LINK_MIN = 0.1  # A weaker link is none.
@@ -76,6 +78,46 @@ _COUNTED = frozenset({"date", "number"})
 _SURE_KINDS = frozenset({"date", "person", "place"})
 
 
+class _Fields:
+    """The fields that words belong to, as bits of a number."""
+
+    def __init__(self) -> None:
+        found = sections("language", "everyday_fields.txt")
+        self._whole: dict[str, int] = {}
+        self._begun: dict[str, int] = {}
+        self._bare: dict[str, int] = {}
+        for number, rows in enumerate(found.values()):
+            for entry in (entry for row in rows for entry in row):
+                word = entry.rstrip("*")
+                kept = self._whole if word == entry else self._begun
+                if not word.isascii() and not word[0].islower():
+                    kept = self._bare
+                kept[word] = kept.get(word, 0) | 1 << number
+        signs = sorted(self._bare, key=lambda it: (-len(it), it))
+        self.pattern = re.compile("|".join(map(re.escape, signs)))
+
+    def of(self, form: str) -> int:
+        """Return the fields of a folded word."""
+        if not form.isascii() and not form[0].islower():
+            return self.within(form)
+        found = self._whole.get(form, 0)
+        for size in range(PREFIX_MIN, len(form) + 1):
+            found |= self._begun.get(form[:size], 0)
+        return found
+
+    def within(self, text: str) -> int:
+        """Return the fields of the words in a text without spaces."""
+        found = 0
+        for word in self.pattern.findall(text):
+            found |= self._bare[word]
+        return found
+
+
+@cache
+def _fields() -> _Fields:
+    return _Fields()
+
+
 class _SignWord(NamedTuple):
     """A word, folded; its stems with a topic, its kind and its fields.
 
@@ -92,7 +134,6 @@ class _SignWord(NamedTuple):
 class _SignText(NamedTuple):
     """A text as a statement and as words; `content` are those with a topic, `forms` all of them.
 
-    `sequence` are the forms in their order.
     `persons` are the people it names, with their places. `subject` is what it opens with: "self",
     "person", "thing" or nothing of these.
     """
@@ -103,7 +144,6 @@ class _SignText(NamedTuple):
     content: tuple[_SignWord, ...]
     stems: frozenset[str]
     forms: frozenset[str]
-    sequence: tuple[str, ...]
     fields: int
     persons: tuple[tuple[int, str], ...]
     is_self: bool
@@ -127,7 +167,7 @@ def _reading(text: str) -> _SignText:
         fields |= word.fields
     if not text.isascii():
         persons += [(text.index(sign), sign) for sign in _PERSON_SIGNS if sign in text]
-        fields |= word_fields().within(text)
+        fields |= _fields().within(text)
     forms = frozenset(form for word in words for form in (word.form, word.form.partition("'")[0]))
     said, plain = read_statement(text), fold(text)
     return _SignText(
@@ -137,7 +177,6 @@ def _reading(text: str) -> _SignText:
         content=tuple(word for word in words if word.stems),
         stems=frozenset(stem for word in words for stem in word.stems),
         forms=forms,
-        sequence=tuple(word.form for word in words),
         fields=fields,
         persons=tuple(persons),
         is_self=not forms.isdisjoint(SELF | OWN) or not _SELF_SIGNS.isdisjoint(text),
@@ -171,13 +210,13 @@ def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
     stems, is_number = topical(chunk) if form not in _NEWS else ((), False)
     if len(stems) > 1 and not form.isascii() and not form[0].islower():
         return [
-            _SignWord(it, (it,), "number" if it.isdigit() else "word", False, word_fields().of(it))
+            _SignWord(it, (it,), "number" if it.isdigit() else "word", False, _fields().of(it))
             for it in stems
         ]
     is_capital = chunk[:1].isupper() and form.partition("'")[0] not in SELF
     bare = _GENITIVE.sub("", form)
     is_named = is_capital and (is_given(bare) or (form.endswith("s") and is_given(form[:-1])))
-    fields = word_fields().of(bare) if stems else 0
+    fields = _fields().of(bare) if stems else 0
     kind = "word"
     if form in CALENDAR:
         kind = "date"
@@ -211,9 +250,7 @@ class _OlderAnswer:
     """An older text beside a question: what later texts are compared with.
 
     `keys` are the words of the question that the text has, `value` is what it says beyond the
-    question, `known` are the stems of both, `fields` their fields. `kind` is of what kind the value
-    is, and `kinds` are those that may stand for it. `covered` is the share of the question that the
-    text has, `likeness` how alike both are.
+    question, `known` are the stems of both, `fields` their fields.
     """
 
     def __init__(self, asked: _SignText, old: _SignText) -> None:
@@ -224,16 +261,6 @@ class _OlderAnswer:
         self.keys = [word for word in asked.content if self.key_stems.intersection(word.stems)]
         self.value = [word for word in old.content if asked.stems.isdisjoint(word.stems)]
         self.asks_person = any(word.is_person for word in self.value)
-        self.value_fields = 0
-        for word in self.value:
-            self.value_fields |= word.fields
-        own = {word.kind for word in self.value}
-        self.kind, self.kinds = "word", frozenset[str]()
-        for kind, kinds in (("name", _NAMES), ("number", _COUNTED)):
-            if own & kinds:
-                self.kind, self.kinds = kind, kinds
-        self.covered = _shared(asked.content, old.stems)
-        self.likeness = _cosine(asked, old)
 
     def is_linked(self, new: _SignText) -> bool:
         """Return whether a text has something in common with both, and says something more (A4)."""
@@ -246,39 +273,32 @@ class _LaterPart:
     """A later text, or a clause of it, beside the older answer.
 
     `foreign` are its words that are not known, `lost` the words of the older value that it lacks.
-    `kept` is the share of the keys it has, `value` how well it meets the kind of the older value.
+    `kept` is the share of the keys it has, `value` how well it meets the kind of the older value,
+    `alike` is 1 if it has a foreign word of a field of the older value.
     """
 
     def __init__(self, basis: _OlderAnswer, new: _SignText) -> None:
         self._basis, self.new = basis, new
-        is_new = basis.known.isdisjoint
-        self.foreign = [word for word in new.content if is_new(word.stems)]
-        is_lost = new.stems.isdisjoint
-        self.lost = [word for word in basis.value if is_lost(word.stems)]
+        self.foreign = [word for word in new.content if basis.known.isdisjoint(word.stems)]
+        self.lost = [word for word in basis.value if new.stems.isdisjoint(word.stems)]
         self.kept = _shared(basis.keys, new.stems)
-        self.value = self._met() if basis.kinds else 0.0
+        self.kind, self.value = self._met()
+        own = 0
+        for word in basis.value:
+            own |= word.fields
+        self.alike = float(any(word.fields & own for word in self.foreign))
 
-    def _met(self) -> float:
-        """Return how well a new word meets the kind of the older value."""
-        lost, new = self._changed_kinds()
-        if lost & new & self._basis.kinds:
-            return 1.0
-        return KIND_NEAR * bool(lost & self._basis.kinds and new & self._basis.kinds)
-
-    def _changed_kinds(self) -> tuple[set[str], set[str]]:
-        return {word.kind for word in self.lost}, {word.kind for word in self.foreign}
-
-    @property
-    def is_same_kind(self) -> bool:
-        """Whether a word of a sure kind stands where one of the same kind is lost."""
-        lost, new = self._changed_kinds()
-        return not _SURE_KINDS.isdisjoint(lost & new)
-
-    @property
-    def is_alike(self) -> bool:
-        """Whether it has a foreign word of a field of the older value."""
-        own = self._basis.value_fields
-        return any(word.fields & own for word in self.foreign) if own else False
+    def _met(self) -> tuple[str, float]:
+        """Return of what kind the older value is, and how well a new word meets it."""
+        kinds = {word.kind for word in self._basis.value}
+        lost, new = {word.kind for word in self.lost}, {word.kind for word in self.foreign}
+        self.is_same_kind = not _SURE_KINDS.isdisjoint(lost & new)
+        for kind, of in (("number", _COUNTED), ("name", _NAMES)):
+            if kinds & of:
+                if lost & new & of:
+                    return kind, 1.0
+                return kind, KIND_NEAR * bool(lost & of and new & of)
+        return "word", 0.0
 
     @property
     def persons(self) -> list[int]:
@@ -292,50 +312,41 @@ class _LaterPart:
             and (form.isascii() or form not in asked.text + old.text)
         ]
 
+    @property
+    def has_other_person(self) -> bool:
+        """Whether it names somebody, and people are not what is asked for."""
+        return bool(self.persons) and not self._basis.asks_person
+
 
 class _Links:
     """How rare stems and fields are among the texts that were found."""
 
     def __init__(self, texts: Sequence[_SignText]) -> None:
-        size = max(1, len(texts))
-        stems = Counter(stem for it in texts for stem in it.stems)
-        fields = Counter(field for it in texts for field in _bits(it.fields))
-        # 1 for what at most two texts have, 0 for what all have.
-        self._stems = {it: 1.0 - max(0, count - 2) / size for it, count in stems.items()}
-        self._fields = {it: 1.0 - max(0, count - 2) / size for it, count in fields.items()}
+        self._size = max(1, len(texts))
+        self._stems = Counter(stem for it in texts for stem in it.stems)
+        self._fields = Counter(field for it in texts for field in _bits(it.fields))
+
+    def _rarity(self, count: int) -> float:
+        """Return 1 for what at most two texts have, 0 for what all have."""
+        return 1.0 - max(0, count - 2) / self._size
 
     def strength(self, basis: _OlderAnswer, new: _SignText) -> float:
         """Return how strong the link of a text with an older answer is."""
         if not basis.is_linked(new):
             return 0.0
-        stems = [self._stems[stem] for stem in basis.known & new.stems]
-        fields = [self._fields[it] for it in _bits(basis.fields & new.fields)]
-        asked = [self._fields[it] for it in _bits(basis.asked.fields & new.fields)]
+        stems = [self._rarity(self._stems[stem]) for stem in basis.known & new.stems]
+        fields = [self._rarity(self._fields[it]) for it in _bits(basis.fields & new.fields)]
+        asked = [self._rarity(self._fields[it]) for it in _bits(basis.asked.fields & new.fields)]
         return sum(stems) + FIELD_WORTH * (max((*fields, 0.0)) + sum(asked))
 
 
-@lru_cache(READINGS_KEPT)
-def _bits(number: int) -> tuple[int, ...]:
+def _bits(number: int) -> list[int]:
     found = []
     while number:
         low = number & -number
         found.append(low)
         number ^= low
-    return tuple(found)
-
-
-class _Nearness(NamedTuple):
-    """How the texts of a company stand to one of them, the older answer at `old`.
-
-    `strengths` are the strengths of their links with it, `strongest` the places of the three
-    strongest. `both` is how near each is to the question and to the older answer together.
-    """
-
-    old: int
-    strengths: Sequence[float]
-    strongest: Sequence[int]
-    both: NDArray[np.float32] | None
-    sum: np.float32 | None
+    return found
 
 
 class AnswerCompany:
@@ -359,8 +370,10 @@ class AnswerCompany:
         linked = [place for place, at in enumerate(later) if basis.is_linked(self._texts[at])]
         found = [0.0] * len(later)
         if linked:
-            near = self._nearness(basis, old)
-            signs = [list(self._signs(basis, near, later[place]).values()) for place in linked]
+            strengths = self._strengths(basis)
+            signs = [
+                list(self._signs(basis, strengths, old, later[place]).values()) for place in linked
+            ]
             chances = _model(self._learned).probabilities(np.array(signs))
             for place, chance in zip(linked, chances.tolist(), strict=True):
                 found[place] = chance
@@ -378,15 +391,14 @@ class AnswerCompany:
     def signs(self, old: int, new: int) -> dict[str, float]:
         """Return the signs of a pair by name, each from 0 to 1."""
         basis = _OlderAnswer(self._asked, self._texts[old])
-        return self._signs(basis, self._nearness(basis, old), new)
+        return self._signs(basis, self._strengths(basis), old, new)
 
-    def _nearness(self, basis: _OlderAnswer, old: int) -> _Nearness:
-        strengths = [self._links.strength(basis, it) for it in self._texts]
-        order = sorted(range(len(strengths)), key=strengths.__getitem__, reverse=True)
-        both = None if self._near is None else self._near[0, 1:] + self._near[old + 1, 1:]
-        return _Nearness(old, strengths, order[:3], both, None if both is None else both.sum())
+    def _strengths(self, basis: _OlderAnswer) -> list[float]:
+        return [self._links.strength(basis, it) for it in self._texts]
 
-    def _signs(self, basis: _OlderAnswer, near: _Nearness, at: int) -> dict[str, float]:
+    def _signs(
+        self, basis: _OlderAnswer, strengths: Sequence[float], old: int, at: int
+    ) -> dict[str, float]:
         new = self._texts[at]
         whole = part = _LaterPart(basis, new)
         clauses = _clauses(new.text)
@@ -395,9 +407,8 @@ class AnswerCompany:
                 (_LaterPart(basis, clause) for clause in clauses),
                 key=lambda it: it.kept + it.value + _cosine(basis.old, it.new),
             )
-        strength = near.strengths[at]
-        others = [near.strengths[it] for it in near.strongest if it not in (near.old, at)]
-        best = others[0] if others else 0.0
+        strength = strengths[at]
+        best = max(it for place, it in enumerate((*strengths, 0.0)) if place not in (old, at))
         return {
             **_topic_signs(basis, whole, part),
             **_news_signs(basis, whole),
@@ -407,17 +418,17 @@ class AnswerCompany:
             "link": min(1.0, strength / 3),
             "nearest": strength / max(strength, best, LINK_MIN),
             "nearer": float(strength > best),
-            **self._vector_signs(near, at),
+            **self._vector_signs(old, at),
         }
 
-    def _vector_signs(self, near: _Nearness, at: int) -> dict[str, float]:
+    def _vector_signs(self, old: int, at: int) -> dict[str, float]:
         """Return how near the meanings are, and how much nearer than those of the other texts."""
-        if self._near is None or near.both is None or near.sum is None:
+        if self._near is None:
             return {}
-        old, both = near.old, near.both
         asked, told = self._near[0, at + 1], self._near[old + 1, at + 1]
+        both = self._near[0, 1:] + self._near[old + 1, 1:]
         others = len(self._texts) - 2
-        usual = (near.sum - both[old] - both[at]) / others if others else 0.0
+        usual = (both.sum() - both[old] - both[at]) / others if others else 0.0
         return {
             "near question": float(asked),
             "near older": float(told),
@@ -428,11 +439,7 @@ class AnswerCompany:
 
 def _shared(words: Sequence[_SignWord], stems: frozenset[str]) -> float:
     """Return the share of words that have one of the stems."""
-    shared = 0
-    for word in words:
-        if not stems.isdisjoint(word.stems):
-            shared += 1
-    return shared / (len(words) or 1)
+    return sum(not stems.isdisjoint(word.stems) for word in words) / max(1, len(words))
 
 
 def _cosine(one: _SignText, other: _SignText) -> float:
@@ -449,13 +456,13 @@ def _topic_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
         it for it in asked.content[1:] if it.kind in _NAMES and new.stems.isdisjoint(it.stems)
     ]
     return {
-        "older covers": basis.covered,
+        "older covers": _shared(asked.content, old.stems),
         "covers": _shared(asked.content, new.stems),
         "kept": whole.kept,
         "name lost": float(bool(lost_names)),
         "like older": _cosine(old, new),
         "like question": _cosine(asked, new),
-        "older like question": basis.likeness,
+        "older like question": _cosine(asked, old),
         "part kept": part.kept,
         "part like question": _cosine(asked, part.new),
         "part like older": _cosine(old, part.new),
@@ -476,17 +483,17 @@ def _value_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
     others = [word for word in part.foreign if word.kind == "word"]
     return {
         "same kind": float(whole.is_same_kind),
-        "number missing": (1 - whole.value) * (basis.kind == "number"),
-        "name missing": (1 - whole.value) * (basis.kind == "name"),
+        "number missing": (1 - whole.value) * (whole.kind == "number"),
+        "name missing": (1 - whole.value) * (whole.kind == "name"),
         "told": 1 - len(whole.lost) / max(1, len(basis.value)),
-        "alike": float(whole.is_alike),
+        "alike": whole.alike,
         "nothing new": float(not whole.foreign),
         "foreign": len(whole.foreign) / max(1, len(whole.new.content)),
         "part value": part.value,
         "part far": len(others) / max(1, len(part.new.content)),
         "part fits": part.kept * part.value,
-        "asks number": float(basis.kind == "number"),
-        "asks name": float(basis.kind == "name"),
+        "asks number": float(whole.kind == "number"),
+        "asks name": float(whole.kind == "name"),
     }
 
 
@@ -500,13 +507,12 @@ def _news_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
 def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
     """Return whether the later text is said of somebody else."""
     old, new, asked = basis.old, whole.new, basis.asked
-    others = whole.persons
-    is_first = any(place < OPENING_WORDS for place in others)
+    is_first = any(place < OPENING_WORDS for place in whole.persons)
     return {
-        "other person": float(bool(others) and not basis.asks_person),
+        "other person": float(whole.has_other_person),
         "person first": float(is_first),
         "other person first": float(is_first and not basis.asks_person),
-        "person in part": float(not basis.asks_person and bool(part.persons)),
+        "person in part": float(part.has_other_person),
         "owner": float(not new.said.owners <= basis.known),
         "self": float(new.is_self),
         "self gained": float(new.is_self and not asked.is_self and not old.is_self),
@@ -520,16 +526,15 @@ def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> d
 
 def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
     """Return what stands in the place of what, where both texts run alike."""
-    old, new, is_new = basis.old, whole.new, basis.known.isdisjoint
-    foreign = [bool(word.stems) and is_new(word.stems) for word in new.words]
-    left, right = old.sequence, new.sequence
+    old, new, foreign = basis.old, whole.new, set(whole.foreign)
+    left, right = [it.form for it in old.words], [it.form for it in new.words]
     start = common_start(left, right)
     end = common_start(left[start:][::-1], right[start:][::-1])
     replaced = old.words[start : len(left) - end]
-    is_other = bool(start + end) and any(foreign[start : len(right) - end])
+    is_other = bool(start + end) and not foreign.isdisjoint(new.words[start : len(right) - end])
     lost_key = is_other and any(basis.key_stems.intersection(it.stems) for it in replaced)
-    is_beside = bool(whole.foreign and basis.key_stems) and any(
-        foreign[place]
+    is_beside = bool(foreign) and any(
+        word in foreign
         and word.kind not in _COUNTED
         and _is_beside(new.words, place, basis.key_stems)
         for place, word in enumerate(new.words)
@@ -548,12 +553,12 @@ def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
 
 
 def _opens_with_other(
-    words: Sequence[_SignWord], openers: frozenset[str], foreign: Sequence[bool]
+    words: Sequence[_SignWord], openers: frozenset[str], foreign: set[_SignWord]
 ) -> bool:
     """Return whether an opener and then a foreign word are among the first words."""
     return any(
-        words[place].form in openers and is_new and words[place + 1].kind not in _COUNTED
-        for place, is_new in enumerate(foreign[1:OPENING_WORDS])
+        opener.form in openers and word in foreign and word.kind not in _COUNTED
+        for opener, word in pairwise(words[:OPENING_WORDS])
     )
 
 

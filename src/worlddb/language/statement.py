@@ -240,7 +240,7 @@ def is_rival(old: Statement, new: Statement) -> bool:
     one, other = old.words, new.words
     if one == other or not new.is_so:
         return False
-    least, most = min(len(one), len(other)), max(len(one), len(other))
+    least, most = sorted((len(one), len(other)))
     if most - least > VALUE_WORDS_MAX:
         return False
     prefix = suffix = 0
@@ -250,7 +250,7 @@ def is_rival(old: Statement, new: Statement) -> bool:
         suffix += 1
     if most - prefix - suffix > VALUE_WORDS_MAX:
         return False
-    if least == prefix + suffix:
+    if min(len(one), len(other)) == prefix + suffix:
         return False  # One says nothing where the other has a value.
     # Of two names, the whole names are the values: Charles Dickens, Charles Darwin. What is counted
     # is no part of a number: 40 Euro.
@@ -261,28 +261,33 @@ def is_rival(old: Statement, new: Statement) -> bool:
     while suffix and not counts[1] and one[len(one) - suffix] in both:
         suffix -= 1
     values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
-    if prefix + suffix < REST_WORDS_MIN or not all(values):
+    sizes = [len(value) for value in values]
+    if prefix + suffix < REST_WORDS_MIN or min(sizes) == 0 or max(sizes) > VALUE_WORDS_MAX:
         return False
-    if max(map(len, values)) > VALUE_WORDS_MAX or not COPULAS.isdisjoint(sum(values, ())):
+    if any(word in COPULAS for value in values for word in value):
         return False
     before, after = one[:prefix], one[len(one) - suffix :]
-    if _SPACELESS.search(" ".join(before)):
+    if any(_SPACELESS.search(word) for word in before):
         return _SUBJECT_SIGNS.isdisjoint(after) and not _SUBJECT_SIGNS.isdisjoint(before)
-    are_named = values[0][0] in old.named and values[1][0] in new.named
+    named = [
+        word in said.named
+        for said, value in zip((old, new), values, strict=True)
+        for word in value[:1]
+    ]
     if not before:
-        return len(after) >= REST_WORDS_MIN and are_named and _is_role(after)
+        return len(after) >= REST_WORDS_MIN and all(named) and _is_role(after)
     topics = sum(map(_is_topical, before))
     has_copula = not COPULAS.isdisjoint(before)
     is_owned = before[1:2] == ("s",) and before[0] not in _DEICTIC  # Mia's
     is_definite = before[0] in DEFINITE or is_owned
-    if all(map(_is_number, sum(values, ()))):
+    if all(_is_number(word) for value in values for word in value):
         return topics > 0 and (is_definite or has_copula or before[0] in SELF)
     if any(map(_is_topical, after)) or _is_topical(before[-1]) or before[-1] in _OPEN:
         return False
     if topics > 1:
         is_about = has_copula or len(old.named.intersection(before)) > 1
         return is_definite or (is_about and _DEICTIC.isdisjoint(before))
-    return topics == 1 and is_definite and has_copula and (are_named or new.is_change)
+    return topics == 1 and is_definite and has_copula and (all(named) or new.is_change)
 
 
 def _is_role(words: Sequence[str]) -> bool:
@@ -300,7 +305,6 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
     return size
 
 
-@lru_cache(CHUNKS_KEPT)
 def _is_number(word: str) -> bool:
     return any(sign.isdigit() for sign in word) or word in _COUNTED
 

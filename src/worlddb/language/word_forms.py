@@ -36,7 +36,6 @@ Rows = tuple[tuple[str, ...], ...]
 
 CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
 NAMES_MAX = 1 << 14  # Names and words of questions seen lately; a name may be a whole line.
-PREFIX_MIN = 2  # The shortest beginning of a word that a star may follow in the list of fields.
 LETTERS_MAX = 32  # A longer word is no English one: the name of a file, a key or a blob.
 
 
@@ -375,47 +374,3 @@ def _silent(word: str, r1: int, r2: int) -> str:
 _COMMON = sections("language", "common_words.txt")
 _KNOWN = {form: _porter2(row[0]) for row in _COMMON["irregular"] for form in row}
 _SPELLED = {_porter2(british): _porter2(american) for british, american in _COMMON["spellings"]}
-
-
-# -- the fields of words ---------------------------------------------------------------------------
-
-
-class WordFields:
-    """The fields that words belong to, as bits of a number."""
-
-    def __init__(self) -> None:
-        found = sections("language", "everyday_fields.txt")
-        self._whole: dict[str, int] = {}
-        self._begun: dict[str, int] = {}
-        self._bare: dict[str, int] = {}
-        for number, rows in enumerate(found.values()):
-            for entry in (entry for row in rows for entry in row):
-                word = entry.rstrip("*")
-                kept = self._whole if word == entry else self._begun
-                if not word.isascii() and not word[0].islower():
-                    kept = self._bare
-                kept[word] = kept.get(word, 0) | 1 << number
-        signs = sorted(self._bare, key=lambda it: (-len(it), it))
-        self.pattern = re.compile("|".join(map(re.escape, signs)))
-
-    def of(self, form: str) -> int:
-        """Return the fields of a folded word."""
-        if not form.isascii() and not form[0].islower():
-            return self.within(form)
-        found = self._whole.get(form, 0)
-        for size in range(PREFIX_MIN, len(form) + 1):
-            found |= self._begun.get(form[:size], 0)
-        return found
-
-    def within(self, text: str) -> int:
-        """Return the fields of the words in a text without spaces."""
-        found = 0
-        for word in self.pattern.findall(text):
-            found |= self._bare[word]
-        return found
-
-
-@cache
-def word_fields() -> WordFields:
-    """Return the fields of everyday life."""
-    return WordFields()
