@@ -490,7 +490,7 @@ class WorldSweep:
             f"THEN NULL ELSE {number} END"
             for number in range(len(said))
         )
-        values = [text for looked, other in said.items() for text in (looked, other, other)]
+        values: list[Any] = [it for pair in said.items() for it in (*pair, pair[1])]
         values += [self._session.among(list(targets)), type_, *after]
         return self._session.rows(_STANDING.format(topics), tuple(values)) if said else []
 
