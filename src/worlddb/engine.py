@@ -220,13 +220,24 @@ class OpenStore:
         """
         self.engine.search.follow()
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
+    def backup(self, path: str | os.PathLike[str], *, sealed: bool = False) -> None:
         """Copy the store as of now to a new file, while others read and write.
 
+        A `sealed` backup has each text encrypted by the secrets of its nodes, which stay beside the
+        store and which `erase` destroys, so that erasing reaches the backup, too.
+
         Raises:
-            StorageError: the file exists already or cannot be written.
+            StorageError: the file exists already or cannot be written, or a sealed backup is asked
+                for and the store is no file.
+            StoreKeyError: the keys of sealed backups are by another key than that of the store.
+            InvalidInputError: a sealed backup needs a package that is missing.
         """
-        self.engine.store.backup(os.fspath(path))
+        if sealed:
+            from worlddb.audit.sealed_backup import write_sealed
+
+            write_sealed(self.engine.store, os.fspath(path))
+        else:
+            self.engine.store.backup(os.fspath(path))
 
     def prove_history(self, since: int = 0) -> HistoryProof:
         """Return a proof that nothing was rewritten up to commit `since`; `verify_history` checks.

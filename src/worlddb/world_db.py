@@ -509,7 +509,7 @@ class WorldDB(OpenStore):
 
         Name, content, creation time, aliases, sources, metadata, words, keys and vectors go, and
         the texts of its edges, proposals and conflicts. Its id, type and validity stay, so the tree
-        still verifies. Backups and exports that were made before are yours to erase.
+        still verifies. Backups (but sealed ones) and exports from before are yours to erase.
 
         Raises:
             InvalidInputError, NotFoundError: no id, the start of several, or the root; no node.

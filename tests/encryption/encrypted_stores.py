@@ -488,3 +488,24 @@ def test_a_store_that_is_replaced_while_it_is_opened_is_not_written(
     monkeypatch.setattr(sqlite_store, "connect_somehow", replaced)
     with pytest.raises(StorageError, match="was replaced while it was being opened"):
         worlddb.open(store, key=RAW)
+
+
+def test_sealed_backups_of_an_encrypted_store_follow_its_key(tmp_path: Path, key: Any) -> None:
+    path, backup = tmp_path / "store" / "memory.db", tmp_path / "monday.sealed"
+    path.parent.mkdir()
+    remember(path, key)
+    with Memory(path, key=key, embedder=HashEmbedder(), user_id="ada") as memory:
+        memory.write("Ada likes tea.")
+        memory.db.backup(backup, sealed=True)
+        secret = next(one.id for one in memory.list() if SECRET in one.content)
+    rekey(path, key=key, new_key=OTHER, keep=False)
+    keys = Path(f"{path}-backup-keys")
+    with pytest.raises(StoreKeyError, match="is sealed by another key"):
+        restore(backup, tmp_path / "new.db", key=RAW if key != RAW else PASSPHRASE, keys=keys)
+    restore(backup, path, key=OTHER, replace=True)
+    assert recalls(path, OTHER)
+    with Memory(path, key=OTHER, embedder=HashEmbedder(), user_id="ada") as memory:
+        memory.db.erase(secret)
+    restore(backup, path, key=OTHER, replace=True)
+    assert not recalls(path, OTHER)
+    assert leaks(tmp_path) == []

@@ -244,3 +244,28 @@ def test_a_store_in_memory_cannot_be_restored(backup: Path, tmp_path: Path, plac
     with pytest.raises(engine.StorageError, match=":memory:: is no file"):
         restore(*((":memory:", path) if place == "backup" else (backup, ":memory:")))
     assert not path.exists()
+
+
+def test_a_sealed_backup_by_commands(tmp_path: Path) -> None:
+    store, sealed = tmp_path / "memory.db", tmp_path / "monday.sealed"
+    write(store, "Zanzibar is a secret")
+    write(store, "tea is none")
+    done = in_process("backup", "--sealed", sealed, "--db", store, "--json")
+    assert done.data["keys"] == f"{store}-backup-keys"
+    assert in_process("erase", "--db", store, node_id(store, "Zanzibar"), "--yes").code == 0
+    told = in_process("restore", sealed, "--db", store, "--force")
+    assert "1 nodes were erased since the backup" in told.out
+    lines = in_process("export", "--db", store).out
+    assert ("tea is none" in lines, "Zanzibar" in lines) == (True, False)
+    lost = in_process("restore", sealed, "--db", tmp_path / "new.db")
+    assert (lost.code, "--keys" in lost.err) == (10, True)
+    given = in_process(
+        "restore", sealed, "--db", tmp_path / "new.db", "--keys", f"{store}-backup-keys"
+    )
+    assert given.code == 0
+    assert in_process("check", "--db", tmp_path / "new.db").code == 0
+
+
+def node_id(path: Path, word: str) -> str:
+    with engine.open(path, read_only=True) as db:
+        return next(str(node.id) for node in db.diff(0).nodes if word in node.content)

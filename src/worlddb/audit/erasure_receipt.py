@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from worlddb.audit.history import commit_row
+from worlddb.audit.backup_keys import destroy_keys_of
+from worlddb.audit.history import commit_row, erasures
 from worlddb.audit.journal_export import replay
 from worlddb.audit.read_audit import forget_hits
 from worlddb.audit.signed_envelope import canonical_json, sign
@@ -51,6 +52,7 @@ def erase_texts(
     with transaction as tx:
         erased = tx.erase(ids)
     forget_hits(store, erased)
+    forget_sealed(store)
     search.forget()
     cleaned = False
     # The texts are erased by the commit; the receipt says whether the file could be rewritten.
@@ -59,6 +61,19 @@ def erase_texts(
     with store.read() as reader:
         root = Id(reader.head().root_state)
     return Receipt(ids=tuple(erased), commit=tx.commit, root_state=root, cleaned=cleaned)
+
+
+def forget_sealed(store: Store) -> None:
+    """Destroy the keys of sealed backups for all that was ever erased.
+
+    Not only of what was erased now: a process may have been killed between commit and keys.
+
+    Raises:
+        StorageError: the keys cannot be written. Erase again, and they are.
+        StoreKeyError: they are sealed by another key.
+    """
+    with store.read() as reader:
+        destroy_keys_of(store, lambda: erasures(reader).nodes)
 
 
 def signed_receipt(
@@ -114,6 +129,7 @@ def replay_and_clean(
         changes = (commit.changes for commit in reader.commits(before, None, False))
         erased = any(has_erased(text) for text in changes)
     if erased:
+        forget_sealed(store)
         search.forget()
         store.clean()
     return added

@@ -54,6 +54,8 @@ LINES_PER_HOLD = 256  # Lines read under one hold of the store, so that closing 
 ROWS_PER_WRITE = 20_000  # Rows inserted at once: bounds the memory of a large commit.
 BULK_ROWS_MIN = 50_000
 """A commit with more rows is loaded without indexes, which are then built once at its end."""
+RESTORE_ACTOR = "restore"
+"""Signs the commit that repeats erasures when an old sealed backup is restored."""
 NO_LIMITS = Limits(
     type_bytes_max=1 << 30,
     name_bytes_max=1 << 30,
@@ -75,15 +77,22 @@ def export(reader: Reader, after: int = -1) -> Iterator[str]:
     Raises:
         InvalidInputError: `after` is not a whole number.
     """
+    yield from map(_line, export_records(reader, after))
+
+
+def export_records(
+    reader: Reader, after: int = -1, *, every_state: bool = False
+) -> Iterator[Record]:
+    """Yield the records of an export; with `every_state`, commits have the states of all worlds."""
     check_commit_number(after, "after")
-    yield _line({"worlddb": EXPORT_VERSION})
-    exporter = _Exporter(reader, erasures(reader))
+    yield {"worlddb": EXPORT_VERSION}
+    exporter = _Exporter(reader, erasures(reader), every_state=every_state)
     last = -1
     for before, commit in pairwise(_commits(reader)):
         last = commit.seq
         if last > after:
-            yield from map(_line, exporter.records(before, commit))
-    yield _line({"end": last})
+            yield from exporter.records(before, commit)
+    yield {"end": last}
 
 
 def _commits(reader: Reader) -> Iterator[CommitRow]:
@@ -102,14 +111,14 @@ def _line(record: Record) -> str:
 class _Exporter:
     """Turns the rows of a commit into records, with the values they had when it wrote them."""
 
-    def __init__(self, reader: Reader, erased: Erasures) -> None:
+    def __init__(self, reader: Reader, erased: Erasures, *, every_state: bool) -> None:
         self._reader = reader
         self._erased = erased
         self._ids: dict[int, str] = {}
         self._first_values: dict[tuple[str, int], Any] = {}
         for changed, row, _, was in reader.scan.history():
             self._first_values.setdefault((changed, row), was)
-        self._states = _states_of_erased(reader, erased)
+        self._states = _given_states(reader, None if every_state else erased)
 
     def records(self, before: CommitRow, commit: CommitRow) -> Iterator[Record]:
         """Yield a commit, then its nodes, edges and notes; `before` is the commit it follows."""
@@ -168,15 +177,17 @@ class _Exporter:
         return self._ids[row]
 
 
-def _states_of_erased(reader: Reader, erased: Erasures) -> dict[int, dict[str, str]]:
-    """Return the states that commits gave to worlds that were erased later, by commit.
+def _given_states(reader: Reader, erased: Erasures | None) -> dict[int, dict[str, str]]:
+    """Return the states that commits gave to worlds that were erased later (or to all), by commit.
 
     The fields from which these states were hashed are gone. The commit hashes still cover them.
     """
-    rows = {row for ident in erased.nodes if (row := reader.node_row(ident)) is not None}
+    rows = None
+    if erased is not None:
+        rows = {row for ident in erased.nodes if (row := reader.node_row(ident)) is not None}
     past: dict[int, list[tuple[int, Any]]] = {}
-    for changed, row, seq, was in reader.scan.history() if rows else ():
-        if changed == "node.state" and row in rows:
+    for changed, row, seq, was in reader.scan.history() if rows or rows is None else ():
+        if changed == "node.state" and (rows is None or row in rows):
             past.setdefault(row, []).append((seq, was))
     states: dict[int, dict[str, str]] = {}
     for row, changes in past.items():
@@ -203,15 +214,34 @@ def replay(store: Store, lines: Iterable[str], on_commit: Callable[[int], None])
     """
     if isinstance(lines, str | bytes) or not isinstance(lines, Iterable):
         raise InvalidInputError("give the lines of an export: an open file, or a list of texts")
+    return replay_records(store, _parsed(lines), on_commit)
+
+
+def replay_records(
+    store: Store,
+    given: Iterator[Record],
+    on_commit: Callable[[int], None],
+    *,
+    confirms: bool = False,
+) -> int:
+    """Write the commits of some records into a store; see `replay`.
+
+    With `confirms`, what is marked as erased and was erased by none of the commits is erased by one
+    more commit at the end. Whoever asks for that has to know that it was erased.
+    """
     with store.read():
         pass  # Raises if the store is closed. Later this would be reported as a damaged export.
-    records = _ExportRecords(_parsed(lines))
+    records = _ExportRecords(given)
     records.read_header()
     added = 0
     last: int | None = None
     for head in records:
         if "end" in head:
+            left = set(records.unconfirmed) if confirms else set()
+            records.unconfirmed -= left
             records.check_end(head["end"], _unchanged_end(store, head["end"], last))
+            if left:
+                _confirm(store, left)
             return added
         try:
             added += _replay_commit(store, head, records)
@@ -315,6 +345,27 @@ def _erased_by(changes: Iterable[tuple[str, str, Mapping[str, Any]]]) -> set[str
             found.update(f"edge {edge}" for edge in detail.get("edges", ()))
             found.update(f"commit {seq}" for seq in detail.get("commits", ()))
     return found
+
+
+def _confirm(store: Store, erased: set[str]) -> None:
+    """Write the commit that says what was erased: its journal has to vouch for what is missing."""
+    found: dict[str, list[str]] = {"node": [], "edge": [], "commit": []}
+    for record in sorted(erased):
+        kind, named = record.split(" ")
+        found[kind].append(named)
+    nodes = [Id(ident) for ident in found["node"]]
+    if not nodes:
+        raise CorruptionError("parts are marked as erased, and no node is; do not use this store")
+    with store.write() as writer:
+        ledger = Ledger(writer, NO_LIMITS)
+        rows = sorted(ledger.place(ident).row for ident in nodes)
+        for ident in nodes:
+            ledger.close_validity(ident, ledger.now, by=None)
+        scrub(ledger, rows)
+        told = {"edges": found["edge"], "commits": sorted(map(int, found["commit"]))}
+        for place, ident in enumerate(nodes):
+            ledger.change("erase", ident, **({} if place else told))
+        seal(ledger, RESTORE_ACTOR)
 
 
 def _replay_commit(store: Store, head: Record, records: _ExportRecords) -> int:

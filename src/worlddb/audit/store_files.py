@@ -5,10 +5,21 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from contextlib import closing, suppress
+from functools import partial
 
+from worlddb.audit.backup_keys import (
+    Wrap,
+    adopt_keys,
+    keys_beside,
+    no_wrap,
+    rewrap_keys,
+)
 from worlddb.audit.history import log
+from worlddb.audit.journal_export import RESTORE_ACTOR, replay_records
 from worlddb.audit.read_audit import finish_reseal, reseal_reads
+from worlddb.audit.sealed_backup import is_sealed, sealed_records
 from worlddb.audit.store_check import check
 from worlddb.errors import CorruptionError, InvalidInputError, StorageError
 from worlddb.model.records import Commit
@@ -40,12 +51,16 @@ def restore(
     *,
     replace: bool = False,
     key: Given | None = None,
+    keys: str | os.PathLike[str] | None = None,
 ) -> Commit:
-    """Replace a store by the contents of a backup; return the last commit of the backup.
+    """Replace a store by the contents of a backup; return the last commit of the store.
 
     The backup is copied, brought to the current format and checked completely. Only then is the
     store overwritten, in one transaction. The backup itself is not changed. The `key` is that of
     the backup, and of the store.
+
+    A sealed backup needs the file of its `keys`; by default it is the one beside the store. What
+    was erased since the backup comes back as erased, by one more commit (`repeated_erasures`).
 
     Raises:
         StoreKeyError: the key is missing, or does not fit the backup or the store.
@@ -72,16 +87,47 @@ def restore(
     try:
         # Only the owner may read the copy: the backup may be private.
         os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        copy_out(source, copy, unlocking)
+        if is_sealed(source):
+            _unseal(source, copy, target, unlocking, keys)
+        else:
+            copy_out(source, copy, unlocking)
         last = last_commit_if_sound(copy, source, unlocking)
         copy_into(copy, target, unlocking)
-        if is_new:
+        if is_new and not is_sealed(source):
             shutil.copymode(source, target)
     finally:
         for suffix in FILE_ENDS:
             with suppress(FileNotFoundError):
                 os.unlink(copy + suffix)
     return last
+
+
+def repeated_erasures(last: Commit) -> int:
+    """Return how many nodes of a sealed backup came back as erased, by the commit of a restore."""
+    if last.actor != RESTORE_ACTOR:
+        return 0
+    return sum(change.kind == "erase" for change in last.changes)
+
+
+def _unseal(
+    source: str,
+    copy: str,
+    target: str,
+    key: StoreKey | None,
+    keys: str | os.PathLike[str] | None,
+) -> None:
+    """Write what a sealed backup has into a new store."""
+    given = None if keys is None else os.path.realpath(keys)
+    found = adopt_keys(keys_beside(target), _wrap(target, key), given)
+    os.unlink(copy)  # A store is made from nothing; so it is for its owner alone, too.
+    now = time.time_ns() // 1_000
+    with closing(open_store(copy, clock=lambda: now, create=True, key=key)) as store:
+        replay_records(store, sealed_records(source, found), lambda _: None, confirms=True)
+
+
+def _wrap(path: str, key: StoreKey | None) -> Wrap:
+    """Return what seals the keys of backups beside a store."""
+    return no_wrap if key is None else partial(key.seal, path)
 
 
 def migrate(path: str | os.PathLike[str], *, key: Given | None = None) -> tuple[int, int]:
@@ -186,6 +232,8 @@ def rekey(
     commits: list[Commit] = []
 
     def prepare(made: str) -> None:
+        # By both keys until the store has the new one: the change may be killed.
+        rewrap_keys(store, (_wrap(store, old), _wrap(made, new)))
         commits.append(last_commit_if_sound(made, store, new))
         new_seal = None if new is None else new.seal(made)
         reseal_reads(store, None if old is None else old.seal(store), new_seal)
@@ -193,4 +241,5 @@ def rekey(
 
     kept = rekey_file(store, old, new, prepare, keep=keep)
     finish_reseal(store)
+    rewrap_keys(store, (_wrap(store, new),))
     return commits[0], kept

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from worlddb.audit.backup_keys import KEYS_END
 from worlddb.audit.store_files import encrypting_build, is_encrypted, kept_copies
 from worlddb.errors import CorruptionError, InvalidInputError, StoreKeyError, WorldDBError
 from worlddb.faces.clients.client_catalog import (
@@ -201,7 +202,7 @@ def _examine_rights(path: str) -> Iterator[DoctorFinding]:
     """Yield warnings if others on this machine can read the memories, or you cannot write them."""
     wide = [
         path + end
-        for end in ("", "-wal", "-shm", VECTORS_END)
+        for end in ("", "-wal", "-shm", VECTORS_END, KEYS_END)
         if os.path.exists(path + end) and stat.S_IMODE(os.stat(path + end).st_mode) & 0o077
     ]
     if wide and os.name == "posix":

@@ -15,6 +15,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from worlddb.audit.backup_keys import keys_beside
 from worlddb.audit.signed_envelope import canonical_json, signed_by, signing_key
 from worlddb.audit.store_files import destroy_key_file, is_encrypted
 from worlddb.errors import InvalidInputError, RejectedError, StorageError
@@ -69,6 +70,7 @@ def erase_tenant(settings: Settings, tenant: str, *, receipt: bool) -> TenantEra
             root = str(memory.db.root_state)
     elif receipt:
         raise StorageError(f"{file}: the key is gone already, so there is nothing to sign with")
+    destroy_key_file(keys_beside(path))  # Of sealed backups.
     destroyed = file is not None and destroy_key_file(str(file))
     done = TenantErasure(
         tenant=tenant,

@@ -484,8 +484,11 @@ class Store(Protocol):
     def side_lines(self, name: str) -> SideLines | None:
         """Return lines of a name in the database; None where a file beside the store has them."""
 
-    def side_seal(self) -> Seal | None:
-        """Return what encrypts the files beside the store; None if the store is not encrypted."""
+    def side_seal(self, salt: bytes | None = None) -> Seal | None:
+        """Return what encrypts the files beside the store; None if the store is not encrypted.
+
+        With a `salt` it follows from the key alone, so that it outlives the store's file.
+        """
 
     def size_bytes(self) -> int:
         """Return how much disk space the store takes; 0 in memory."""

@@ -544,3 +544,11 @@ def first_commit() -> CommitRow:
     }
     hash_ = commit_hash(GENESIS, 0, 0, FIRST_ACTOR, ROOT_ID, digests, "[]")
     return CommitRow(0, 0, FIRST_ACTOR, ROOT_ID, hash_, ROOT_ROW, 0, 0, changes="[]")
+
+
+KEPT_METADATA = ("inferred", "premises")
+
+
+def without_texts(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an edge keeps of its metadata when an end is erased: ids that inference needs."""
+    return {key: metadata[key] for key in KEPT_METADATA if key in metadata}

@@ -560,7 +560,7 @@ class PostgresStore:
             finally:
                 self._give_back(session)
 
-    def side_seal(self) -> None:
+    def side_seal(self, salt: bytes | None = None) -> None:
         """Return None: the server encrypts its own disks."""
 
     def size_bytes(self) -> int:

@@ -85,20 +85,20 @@ class StoreKey:
         con.pragma("temp_store", "memory")
         con.pragma("key", f"raw:{self._for_file(path)}")
 
-    def seal(self, path: str) -> SideSeal:
-        """Return what encrypts the files beside a store."""
-        secret = bytes.fromhex(self._for_file(path)[: 2 * KEY_BYTES])
+    def seal(self, path: str, salt: bytes | None = None) -> SideSeal:
+        """Return what encrypts the files beside a store, with their own salt or the file's."""
+        secret = bytes.fromhex(self._for_file(path, salt)[: 2 * KEY_BYTES])
         return SideSeal(blake2b(b"worlddb side files", key=secret, digest_size=KEY_BYTES).digest())
 
     def address(self, path: str) -> str:
         """Return a file's address for SQLite, with the key that it is to be encrypted with."""
         return f"{_uri(path)}?key=raw:{self._for_file(path)}"
 
-    def _for_file(self, path: str) -> str:
-        """Return the key in hexadecimal; of a passphrase, with the salt of the file."""
+    def _for_file(self, path: str, salt: bytes | None = None) -> str:
+        """Return the key in hexadecimal; of a passphrase, with a salt, by default the file's."""
         if self._raw:
             return self._raw.hex()
-        salt = head_of(path)[:SALT_BYTES] or os.urandom(SALT_BYTES)
+        salt = salt or head_of(path)[:SALT_BYTES] or os.urandom(SALT_BYTES)
         if salt not in self._derived:
             self._derived[salt] = pbkdf2_hmac("sha256", self._passphrase, salt, ROUNDS, KEY_BYTES)
         return self._derived[salt].hex() + salt.hex()

@@ -563,9 +563,9 @@ class SqliteStore:
     def side_lines(self, name: str) -> None:
         """Return None: a file beside the store has them."""
 
-    def side_seal(self) -> Seal | None:
+    def side_seal(self, salt: bytes | None = None) -> Seal | None:
         """Return what encrypts the files beside the store; None if the store is not encrypted."""
-        return None if self._key is None else self._key.seal(self._file)
+        return None if self._key is None else self._key.seal(self._file, salt)
 
     def size_bytes(self) -> int:
         """Return the size of the file and its log; 0 in memory."""

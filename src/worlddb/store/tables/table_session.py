@@ -19,7 +19,7 @@ from typing import Any
 
 from worlddb.model.address import ERASED
 from worlddb.store.reader_groups import WholeTables
-from worlddb.store.rows import ErasedEdge
+from worlddb.store.rows import ErasedEdge, without_texts
 from worlddb.store.tables.derived_tables import (
     EmbeddingTables,
     LookupTable,
@@ -31,9 +31,6 @@ from worlddb.store.tables.derived_tables import (
 from worlddb.store.tables.edge_table import EdgeTable, HandledTables, WorldListing, WorldSweep
 from worlddb.store.tables.node_table import FILE_AGAIN, NodeTable
 from worlddb.store.tables.sql_session import IN, JournalTable, SqlSession, TextTable
-
-KEPT = ("inferred", "premises")
-"""What edges keep of their metadata: ids alone, and inference needs them."""
 
 
 class TextErasure:
@@ -125,8 +122,7 @@ class TextErasure:
 
 
 def _without_texts(metadata: str) -> str:
-    data = json.loads(metadata)
-    kept = {key: data[key] for key in KEPT if key in data}
+    kept = without_texts(json.loads(metadata))
     return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
 

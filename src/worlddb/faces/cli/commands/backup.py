@@ -183,7 +183,11 @@ def _is_plain(args: argparse.Namespace, settings: Settings) -> bool:
 # `worlddb backup`, `restore` and `migrate`: a copy of the store, and back; the present format.
 
 
-@command("backup TARGET", option("target", "TARGET", "the new file; it must not exist yet"))
+@command(
+    "backup TARGET",
+    option("target", "TARGET", "the new file; it must not exist yet"),
+    flag("--sealed", "encrypt each text by keys beside the store, which 'erase' destroys"),
+)
 def run_backup(args: argparse.Namespace) -> int:
     """Copy the store to a new file.
 
@@ -191,8 +195,13 @@ def run_backup(args: argparse.Namespace) -> int:
     is a store like any other and can be opened; 'worlddb restore' puts it in the place
     of the old one. The copy of an encrypted store is encrypted by the same key.
 
+    With --sealed, what is erased later is lost to this backup, too. Its keys lie beside
+    the store, in a file that ends in -backup-keys. Keep that file apart from the backups:
+    without it nobody can read them. 'worlddb restore' opens them; other commands cannot.
+
     Examples:
       worlddb backup monday.db    # copy your store
+      worlddb backup --sealed monday.sealed
       worlddb log --db monday.db  # look into the copy
     """
     target = checked_path(args.target)
@@ -202,6 +211,8 @@ def run_backup(args: argparse.Namespace) -> int:
             "a server is backed up by its own tools; 'worlddb copy' writes a store to a file"
         )
     refuse_store(target, path)
+    if args.sealed:
+        return _backup_sealed(args, target, path)
     with open_to_read(args) as db, landing(target, replace=False) as temporary:
         total = os.path.getsize(path) if os.path.exists(path) else None
         with Progress("copying", unit="bytes", total=total) as progress:
@@ -222,6 +233,25 @@ def run_backup(args: argparse.Namespace) -> int:
     )
 
 
+def _backup_sealed(args: argparse.Namespace, target: str, path: str) -> int:
+    from worlddb.audit.backup_keys import keys_beside
+
+    with (
+        open_to_read(args) as db,
+        landing(target, replace=False) as temporary,
+        Progress("sealing", unit="bytes") as progress,
+    ):
+        progress.measure = lambda: _size(temporary)
+        db.backup(temporary, sealed=True)
+    size, keys = os.path.getsize(target), keys_beside(path)
+    return report(
+        args,
+        {"path": target, "bytes": size, "keys": keys},
+        f"sealed to {one_line(target)} ({amount(size, 'bytes')}); its keys are in "
+        f"{one_line(keys)}: keep that file, and not with the backups",
+    )
+
+
 def _size(path: str) -> int:
     try:
         return os.path.getsize(path)
@@ -233,6 +263,7 @@ def _size(path: str) -> int:
     "restore BACKUP",
     option("backup", "BACKUP", "a file that 'worlddb backup' wrote"),
     flag("--force", "replace the store if it exists"),
+    option("--keys", "PATH", "the keys of a sealed backup (default: those beside the store)"),
 )
 def run_restore(args: argparse.Namespace) -> int:
     """Put a backup in the place of the store.
@@ -240,7 +271,8 @@ def run_restore(args: argparse.Namespace) -> int:
     Check every byte of a backup, bring it to the present format, and put what it holds
     in the place of the store, all of it or nothing. Logs that a crash left beside the
     store go with what it held. The backup stays as it is. The store must not be open
-    in another program, and one that exists is replaced only by --force.
+    in another program, and one that exists is replaced only by --force. From a sealed
+    backup, what was erased since comes back as erased.
 
     Examples:
       worlddb restore monday.db                       # into a store that is gone
@@ -252,13 +284,19 @@ def run_restore(args: argparse.Namespace) -> int:
     refuse_store(backup, path)
     if os.path.exists(path) and not args.force:
         raise StorageError(f"{path}: exists already; give --force to replace what it holds")
-    from worlddb.audit.store_files import restore
+    from worlddb.audit.store_files import repeated_erasures, restore
 
+    keys = None if args.keys is None else checked_path(args.keys)
+    into, key = creatable_store(path), given_key(args)
     with Progress("restoring"):
-        last = restore(backup, creatable_store(path), replace=args.force, key=given_key(args))
-    root = str(last.root_state)
+        last = restore(backup, into, replace=args.force, key=key, keys=keys)
+    root, gone = str(last.root_state), repeated_erasures(last)
     done = f"restored {one_line(path)} up to commit {last.seq}, root state {root}"
-    return report(args, {"path": path, "commit": last.seq, "root_state": root}, done)
+    facts = {"path": path, "commit": last.seq, "root_state": root}
+    if gone:
+        done += f"; {gone} nodes were erased since the backup, and came back as erased"
+        facts["erased"] = gone
+    return report(args, facts, done)
 
 
 @command("migrate")

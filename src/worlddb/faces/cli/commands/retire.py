@@ -112,7 +112,8 @@ def run_erase(args: argparse.Namespace) -> int:
     Remove the texts of nodes, of everything inside them and of everything derived from
     any of it: names, contents, aliases, sources, metadata, words and vectors. Ids and
     validity stay, so that the rest still verifies. To end a memory without that, see
-    'worlddb retire'. Backups and exports that were made before still have the texts.
+    'worlddb retire'. Backups and exports from before still have the texts, unless
+    a backup is sealed.
     The file is rewritten, which takes about as long as copying it.
 
     With --new-key-file, the encrypted store is then written anew under that key, which is

@@ -1,0 +1,286 @@
+"""Backup keys: a random secret for each node, kept beside the store and never in a backup.
+
+A sealed backup (`audit/sealed_backup.py`) has every text encrypted by the secrets of the nodes that
+the text is about. To erase a node destroys its secret, and with it what any sealed backup says of
+the node. The id stays, with a secret of zeros: that tells a text that was erased on purpose from
+one whose key is missing.
+
+    file    = magic ‖ number of slots as 1 byte ‖ slots, or payload ‖ blake3(payload) if there are none
+    slot    = 16 bytes of salt ‖ length as 8 bytes big-endian ‖ payload sealed by the store's key
+    payload = id of the file, 16 bytes ‖ secret of the file, 32 bytes ‖ (node id ‖ secret, 16 bytes) …
+
+Beside an encrypted store the payload is sealed by the store's key. There are two slots while that
+key is changed. Each change writes the file anew, puts it in the place of the old one in one step,
+and overwrites the bytes of the old one.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from blake3 import blake3
+
+from worlddb.errors import (
+    ConflictError,
+    CorruptionError,
+    FormatError,
+    StorageError,
+    StoreKeyError,
+)
+from worlddb.model.address import ID_BYTES
+from worlddb.store.interface import Seal, Store
+
+KEYS_END = "-backup-keys"
+"""The name of the file is that of the store with this end; it may be a symbolic link."""
+MAGIC = b"worlddb backup keys 1\n"
+PRIVATE = 0o600
+SALT_BYTES = 16
+FILE_ID_BYTES = 16
+FILE_SECRET_BYTES = 32  # What AES-256 takes.
+SECRET_BYTES = 16  # 128 random bits cannot be guessed; a store has one for each node.
+DESTROYED = bytes(SECRET_BYTES)
+_HEAD = FILE_ID_BYTES + FILE_SECRET_BYTES
+_ENTRY = ID_BYTES + SECRET_BYTES
+_DIGEST_BYTES = 32
+_LENGTH_BYTES = 8
+
+Wrap = Callable[[bytes], Seal | None]
+"""What seals the file, by a salt; it returns None where the store is not encrypted."""
+
+
+def no_wrap(salt: bytes) -> Seal | None:
+    """Return nothing: the store is not encrypted."""
+
+
+class BackupKeys:
+    """The secrets of one file: `id` names it, `secret` is for whole backups, the rest for nodes."""
+
+    def __init__(self, payload: bytes = b"") -> None:
+        payload = payload or os.urandom(_HEAD)
+        self.id = payload[:FILE_ID_BYTES]
+        self.secret = payload[FILE_ID_BYTES:_HEAD]
+        self._secrets = {
+            payload[at : at + ID_BYTES]: payload[at + ID_BYTES : at + _ENTRY]
+            for at in range(_HEAD, len(payload), _ENTRY)
+        }
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes that the file keeps."""
+        entries = (ident + secret for ident, secret in self._secrets.items())
+        return self.id + self.secret + b"".join(entries)
+
+    def secret_of(self, ident: bytes) -> bytes | None:
+        """Return the secret of a node; `DESTROYED` if it was erased, None if there is none."""
+        return self._secrets.get(ident)
+
+    def add(self, idents: Iterable[bytes]) -> bool:
+        """Give each node that has none a secret; return whether there was one."""
+        new = [ident for ident in idents if ident not in self._secrets]
+        drawn = os.urandom(SECRET_BYTES * len(new))
+        for place, ident in enumerate(new):
+            self._secrets[ident] = drawn[place * SECRET_BYTES : (place + 1) * SECRET_BYTES]
+        return bool(new)
+
+    def merge(self, other: BackupKeys) -> None:
+        """Take what another copy of these keys has; what either has destroyed is destroyed."""
+        gone = {
+            ident
+            for secrets in (self._secrets, other._secrets)
+            for ident, secret in secrets.items()
+            if secret == DESTROYED
+        }
+        self._secrets |= other._secrets | dict.fromkeys(gone, DESTROYED)
+
+    def destroy(self, idents: Iterable[bytes]) -> bool:
+        """Replace the secrets of nodes by zeros, for good; return whether there was one."""
+        found = [one for one in idents if self._secrets.get(one, DESTROYED) != DESTROYED]
+        self._secrets.update(dict.fromkeys(found, DESTROYED))
+        return bool(found)
+
+
+def keys_beside(path: str) -> str:
+    """Return the path of the keys of the store at `path`; a link leads to them."""
+    return os.path.realpath(os.path.realpath(path) + KEYS_END)
+
+
+def read_keys(path: str, wrap: Wrap = no_wrap) -> BackupKeys:
+    """Return the keys in a file.
+
+    Raises:
+        StorageError: there is no such file, or it cannot be read.
+        StoreKeyError: it is sealed by another key than that of the store.
+        FormatError, CorruptionError: it is no file of keys, or damaged.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise StorageError(
+            f"{path}: the keys of sealed backups cannot be read: {error.strerror}"
+        ) from error
+    return BackupKeys(_payload(path, data, wrap))
+
+
+def _payload(path: str, data: bytes, wrap: Wrap) -> bytes:
+    if not data.startswith(MAGIC) or len(data) == len(MAGIC):
+        raise FormatError(f"{path}: is not a file of backup keys")
+    slots, rest = data[len(MAGIC)], data[len(MAGIC) + 1 :]
+    payload = _opened(path, slots, rest, wrap) if slots else rest[:-_DIGEST_BYTES]
+    if not slots and blake3(payload).digest() != rest[-_DIGEST_BYTES:]:
+        raise CorruptionError(f"{path}: the keys of sealed backups are damaged")
+    if len(payload) < _HEAD or (len(payload) - _HEAD) % _ENTRY:
+        raise CorruptionError(f"{path}: the keys of sealed backups are cut off")
+    return payload
+
+
+def _opened(path: str, slots: int, rest: bytes, wrap: Wrap) -> bytes:
+    for _ in range(slots):
+        start = SALT_BYTES + _LENGTH_BYTES
+        end = start + int.from_bytes(rest[SALT_BYTES:start])
+        seal = wrap(rest[:SALT_BYTES])
+        if seal is None:
+            raise StoreKeyError(f"{path}: is sealed by the key of its store; give that key")
+        with suppress(StoreKeyError):
+            return seal.open(rest[start:end])
+        rest = rest[end:]
+    raise StoreKeyError(f"{path}: is sealed by another key than that of the store, or damaged")
+
+
+def _file_bytes(keys: BackupKeys, wraps: Iterable[Wrap]) -> bytes:
+    payload, slots = keys.payload, []
+    for wrap in wraps:
+        salt = os.urandom(SALT_BYTES)
+        seal = wrap(salt)
+        if seal is not None:
+            sealed = seal.close(payload)
+            slots.append(salt + len(sealed).to_bytes(_LENGTH_BYTES) + sealed)
+    body = b"".join(slots) or payload + blake3(payload).digest()
+    return MAGIC + bytes((len(slots),)) + body
+
+
+def _save(path: str, file: int, data: bytes) -> None:
+    """Put the file of the keys in the place of the old one, and overwrite the old one's bytes."""
+    made = path + ".part"
+    with open(made, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as new:
+        new.write(data)
+        new.flush()
+        os.fsync(new.fileno())
+    os.replace(made, path)
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    os.pwrite(file, bytes(os.fstat(file).st_size), 0)
+    os.fsync(file)
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[int]:
+    """Yield the file of the keys, open for this process alone; an empty one if there was none."""
+    import fcntl
+
+    try:
+        while True:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.path.exists(path) and os.fstat(file).st_ino == os.stat(path).st_ino:
+                break
+            os.close(file)  # It was replaced while this process waited.
+    except OSError as error:
+        raise StorageError(f"{path}: the keys of sealed backups: {error.strerror}") from error
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(path + ".part")  # Of a process that was killed.
+        yield file
+    except OSError as error:
+        raise StorageError(f"{path}: the keys of sealed backups: {error.strerror}") from error
+    finally:
+        os.close(file)
+
+
+def keys_for(path: str, wrap: Wrap, idents: Iterable[bytes], gone: Iterable[bytes]) -> BackupKeys:
+    """Return the keys with a secret for each of some nodes, on the disk; made if there are none.
+
+    Those of the nodes that are `gone` are destroyed.
+    """
+    with _alone(path) as file:
+        keys = read_keys(path, wrap) if os.fstat(file).st_size else BackupKeys()
+        is_new = not os.fstat(file).st_size
+        has_fewer, has_more = keys.destroy(gone), keys.add(idents)
+        if is_new or has_fewer or has_more:
+            _save(path, file, _file_bytes(keys, (wrap,)))
+    return keys
+
+
+def destroy_keys(path: str, wrap: Wrap, gone: Iterable[bytes]) -> None:
+    """Destroy the secrets of nodes that were erased."""
+    with _alone(path) as file:
+        if os.fstat(file).st_size:
+            keys = read_keys(path, wrap)
+            if keys.destroy(gone):
+                _save(path, file, _file_bytes(keys, (wrap,)))
+
+
+def destroy_keys_of(store: Store, gone: Callable[[], Iterable[bytes]]) -> None:
+    """Destroy what sealed backups of a store need for erased nodes, if there are keys.
+
+    Raises:
+        StorageError: the file of the keys cannot be written.
+        StoreKeyError: it is sealed by another key.
+    """
+    beside = store.side_file(KEYS_END)
+    path = None if beside is None else os.path.realpath(beside)
+    if path is not None and os.path.exists(path):
+        destroy_keys(path, store.side_seal, gone())
+
+
+def adopt_keys(path: str, wrap: Wrap, given: str | None) -> BackupKeys:
+    """Return the keys beside a store, together with those of another file, if one is given.
+
+    They are then beside the store, so that an erasure there reaches the backups.
+
+    Raises:
+        StorageError: there are none, or they cannot be read or written.
+        ConflictError: the keys beside the store are those of other backups.
+        StoreKeyError: they are sealed by another key than that of the store.
+    """
+    if given is None or os.path.realpath(given) == path:
+        if not os.path.exists(path) or not os.path.getsize(path):
+            raise StoreKeyError(
+                f"{path}: there are no keys of sealed backups beside the store; give their file "
+                "(--keys). Without it nobody can read the backup"
+            )
+        return read_keys(path, wrap)
+    keys = read_keys(given, wrap)
+    with _alone(path) as file:
+        if os.fstat(file).st_size:
+            beside = read_keys(path, wrap)
+            if beside.id != keys.id:
+                raise ConflictError(
+                    f"{path}: has the keys of other backups; move it away, or give another store"
+                )
+            keys.merge(beside)
+        _save(path, file, _file_bytes(keys, (wrap,)))
+    return keys
+
+
+def rewrap_keys(store_path: str, wraps: Iterable[Wrap]) -> None:
+    """Seal the keys beside a store anew: by the first of `wraps` that opens them, then by all."""
+    path, wraps = keys_beside(store_path), tuple(wraps)
+    if not os.path.exists(path):
+        return
+    with _alone(path) as file:
+        if os.fstat(file).st_size:
+            keys = _first_that_opens(path, wraps)
+            _save(path, file, _file_bytes(keys, wraps))
+
+
+def _first_that_opens(path: str, wraps: tuple[Wrap, ...]) -> BackupKeys:
+    for wrap in wraps[:-1]:
+        with suppress(StoreKeyError):
+            return read_keys(path, wrap)
+    return read_keys(path, wraps[-1])
