@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import worlddb
 from thinning import examples
-from worlddb import AsOf, Draft, DraftEdge, DraftNode, Memory, Message, WorldDB
+from worlddb import AsOf, Draft, DraftEdge, DraftNode, Memory, Message, NodeDraft, WorldDB
 from worlddb.claims.claim import adds_up, agree, claim_metadata
 from worlddb.claims.claim_lookup import standing_claims
 from worlddb.model.address import ROOT_ID, Id
@@ -716,9 +716,40 @@ def test_a_sentence_reads_no_more_of_a_long_time_line_than_it_can_change(db: Wor
     user = next(node for node in db.query().execute() if node.name == "user")
     now = to_micros(day(2022), "now")
     with db.engine.store.read() as reader:
-        about = reader, {user.id: ["lives in"]}, ROOT_ID, moment_of(reader, NOW, now)
+        about = reader, {user.id: {"lives in": ""}}, ROOT_ID, moment_of(reader, NOW, now)
         whole, rest = (standing_claims(*about, after=one) for one in (None, (now, now)))
     assert [len(found[user.id]) for found in (whole, rest)] == [20, 1]
     # Told late, a stay of one month in the middle ends what was before it, and nothing else.
     late = say(db, "I moved to Kyiv.", day(2010, 6))
     assert len(late.superseded) == 2
+
+
+@pytest.mark.parametrize("towns", [("Rome",), ("Rome", "Oslo")])
+def test_a_long_text_reads_no_more_however_often_its_relation_was_stated(
+    db: WorldDB, towns: tuple[str, ...]
+) -> None:
+    for number in range(20):
+        town = towns[number % len(towns)]
+        said = say(db, f"I live in {town}. It rained {number} times.", day(2000 + number))
+        assert len(said.superseded) == (number > 0 and len(towns) > 1)
+    user = next(node for node in db.query().execute() if node.name == "user")
+    now = to_micros(day(2022), "now")
+    with db.engine.store.read() as reader:
+        row = reader.node_row(user.id)
+        assert row is not None
+        wanted = {'"relation":"lives in"': '"value":"Rome"'}
+        rows = reader.sweep.standing([row], "refers_to", wanted, (now, now))
+    # What a fact stands for, and what says the same, is not read again.
+    assert len(rows) == len(towns) - 1
+
+
+def test_a_relation_can_be_stated_a_thousand_times(db: WorldDB) -> None:
+    say(db, "I live in Rome.", day(2000))
+    user = next(node for node in db.query().execute() if node.name == "user")
+    with db.transaction(actor="test") as tx:
+        drafts = [NodeDraft(type="Memory", content=f"It rained {n} times.") for n in range(1_100)]
+        for number, ident in enumerate(tx.create_nodes(drafts)):
+            said = claim_metadata("lives in", f"Zorb {number}", True, vague=True)
+            said["text"] = drafts[number].content
+            tx.write_edge("refers_to", ident, user.id, metadata=said)
+    assert say(db, "I moved to Paris.", day(2040)).superseded

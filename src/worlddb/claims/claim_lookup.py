@@ -43,6 +43,7 @@ from typing import Any, NamedTuple
 
 from worlddb.claims.claim import (
     CLAIM_EDGE,
+    COMPARED_MAX,
     FACT,
     STANDS_FOR,
     Claim,
@@ -119,7 +120,7 @@ def claims_of(draft: Draft) -> Iterator[Claim]:
 
 def standing_claims(
     reader: Reader,
-    wanted: Mapping[Id, Collection[str]],
+    wanted: Mapping[Id, Mapping[str, str]],
     home: Id,
     moment: Moment,
     keep: Callable[[Iterable[int]], set[int]] = set,
@@ -130,7 +131,8 @@ def standing_claims(
     These are the claims that stand now, and those that later claims have ended. What was retired or
     amended is no part of the time line. With `after` (when new claims begin, and when they were
     said), what had ended by the first and was said by the second is left out: no new claim changes
-    it, and it changes no new claim.
+    it, and it changes no new claim. The same is true of what has the value that stands beside a
+    relation in `wanted`, which is the only one that is claimed now.
 
     Only carriers that live in the world `home` itself, or in a session there, count: members of
     `home` live in other worlds. `keep` returns the rows that the caller may see.
@@ -146,7 +148,15 @@ def standing_claims(
         if row is None:
             continue
         same = accepted_class(reader, [row], moment, inside=keep_names) if classes else {row}
-        edges = _about(reader, same, relations, after)
+        if after is None:
+            edges = _about(reader, same, relations)
+        else:
+            said = {
+                _member("relation", word): _member("value", relations[word]) * bool(relations[word])
+                for word in sorted(relations)
+            }
+            rows = reader.sweep.standing(sorted(same), CLAIM_EDGE, said, after)
+            edges = _functional(reader.edges(rows))
         found[subject] = _standing(reader, edges, home, moment, keep, same if after else ())
     return found
 
@@ -155,13 +165,16 @@ def _about(
     reader: Reader,
     subjects: Collection[int],
     relations: Collection[str],
-    after: tuple[int, int] | None = None,
 ) -> list[tuple[EdgeRow, Claimed]]:
     """Return the functional claims about subjects of some relations, as of now."""
     # There may be many claims about a user: the store picks those of these relations.
-    texts = [f'"relation":{json.dumps(word, ensure_ascii=False)}' for word in sorted(relations)]
-    rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts, after)
-    return _functional(reader.edges(rows))
+    texts = [_member("relation", word) for word in sorted(relations)]
+    return _functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
+
+
+def _member(name: str, text: str) -> str:
+    """Return a member of metadata as it is written."""
+    return f'"{name}":{json.dumps(text, ensure_ascii=False)}'
 
 
 def _moved(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
@@ -192,7 +205,9 @@ def _standing(
     moved = _moved(edges)
     if subjects:
         told = {node.id for node in nodes.values() if node.type != FACT}
-        texts = [f'"{STANDS_FOR}":"{ident}"' for ident in sorted(told)]
+        texts = [_member(STANDS_FOR, str(ident)) for ident in sorted(told)]
+        if len(texts) > COMPARED_MAX:  # So many are not looked for one by one.
+            texts = [f'"{STANDS_FOR}":']
         rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)
         moved |= _moved(_functional(reader.edges(rows))) if rows else set()
     found = []

@@ -213,7 +213,8 @@ def _request(call: Call, arguments: Mapping[str, Any]) -> tuple[str, bytes | Non
     path = call.path.format(**places)
     if call.method == "POST":
         return path, json.dumps(told, ensure_ascii=False).encode()
-    query = {name: str(v).lower() if isinstance(v, bool) else v for name, v in told.items()}
+    # Texts and lists of texts as they are; everything else as the server reads it: as JSON.
+    query = {n: v if isinstance(v, str | list) else json.dumps(v) for n, v in told.items()}
     return (f"{path}?{urlencode(query, doseq=True)}" if query else path), None
 
 

@@ -228,10 +228,12 @@ def _standing(
     after: tuple[int, int] | None,
 ) -> Stood:
     """Return what the store says about the subjects of claims; `known` are its nodes by key."""
-    wanted: dict[Id, set[str]] = {}
+    wanted: dict[Id, dict[str, str]] = {}
     for claim in claims:
         if claim.subject in known:
-            wanted.setdefault(known[claim.subject], set()).add(claim.relation)
+            values = wanted.setdefault(known[claim.subject], {})
+            is_only = values.setdefault(claim.relation, claim.value) == claim.value
+            values[claim.relation] = claim.value if is_only else ""
     stating = [known[claim.fact] for claim in claims if claim.fact in known]
     return Stood(
         claims=standing_claims(reader, wanted, target.home, moment, resolver.keep_said, after),

@@ -214,16 +214,20 @@ class WorldTotals(Protocol):
     def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
         """Return the undeleted edges of some types from nodes, by row."""
 
-    def saying(
+    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
+        """Return the undeleted edges of a type into nodes whose metadata JSON has any text."""
+
+    def standing(
         self,
         targets: Iterable[int],
         type_: str,
-        said: Sequence[str],
-        after: tuple[int, int] | None = None,
+        said: Mapping[str, str],
+        after: tuple[int, int],
     ) -> list[int]:
-        """Return the undeleted edges of a type into nodes whose metadata JSON has any text.
+        """Return edges as `saying` does, without what is over and what is repeated.
 
-        With `after`, only if the source ends after the first time or was created after the second.
+        Left out is an edge that has the second text of its pair in `said`, too; whose source ended
+        by the first time of `after` and was created by the second; or that another one stands for.
         """
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:

@@ -380,8 +380,10 @@ class DerivedContract:
             assert causes == [(cause, True, False), (gone, False, True)]
             assert [e.row for e in sweep.covers([home, other], ["causes"])] == [cause]
             late = 1 << 60  # Long after the test; its source has not ended then.
-            for after in (None, (late, late)):
-                assert sweep.saying([other], "causes", ['"inferred":true'], after) == [cause]
+            text = '"inferred":true'
+            assert sweep.saying([other], "causes", [text]) == [cause]
+            assert sweep.standing([other], "causes", {text: ""}, (late, late)) == [cause]
+            assert sweep.standing([other], "causes", {text: text}, (late, late)) == []
 
     def test_recalls_are_added_up(self, store: Store) -> None:
         with committing(store) as tx:

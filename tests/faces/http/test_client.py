@@ -297,3 +297,15 @@ def test_a_client_reads_a_document_where_it_runs(client: Client, tmp_path: Path)
     made = client.write(document=path, user_id="doc")
     assert client.write(document=str(path), user_id="doc").id == made.id
     assert client.recall("barn owl", user_id="doc")[0].node.name == "Owls"
+
+
+def test_calls_by_get_take_filters_flags_and_numbers(client: Client) -> None:
+    client.write("Apples are red.", user_id="filters", metadata={"n": 1}, tags=["fruit"])
+    client.write("Limes are green.", user_id="filters", metadata={"n": 2}, tags=["fruit"])
+    chosen = client.list(
+        where={"n": {"$gte": 2}, "tags": {"$contains": "fruit"}}, user_id="filters"
+    )
+    assert [one.text for one in chosen.memories] == ["Limes are green."]
+    page = client.list(limit=1, include_retired=True, types=["Memory"], user_id="filters")
+    assert len(page.memories) == 1
+    assert client.fading(below=0.5, limit=3, user_id="filters").to_dict()

@@ -260,6 +260,7 @@ _REWRITES = (
     ),
     (re.compile(r"CROSS JOIN (\w+ \w+)(\s+)ON"), r"JOIN \1\2ON"),
     (re.compile(r"ON CONFLICT \("), "ON CONFLICT (tenant, "),
+    (re.compile(r"lower\(hex\((\S+?)\)\)"), r"encode(\1, 'hex')"),
     (re.compile(r"text = \? COLLATE NOCASE"), 'folded = lower(? COLLATE "C")'),
 )
 _MARK = re.compile(r"\?(\d?)")

@@ -11,7 +11,7 @@ Listings and sweeps return row numbers: nothing is made into a value that nobody
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
 from typing import Any
@@ -59,6 +59,21 @@ _COLUMNS = """
     LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
 """
 # One world at a time: only then does SQLite read a page from the end of the index, and no more.
+_STANDING = f"""
+    WITH said AS (
+        SELECT row, source, metadata, CASE {{}} END AS topic,
+            substr(metadata, instr(metadata, '"value":')) AS told,
+            instr(metadata, '"stands_for":"') AS moved
+        FROM edges WHERE target {IN} AND type = ? AND gone IS NULL
+    )
+    SELECT s.row FROM said s JOIN nodes n ON n.row = s.source
+    WHERE topic IS NOT NULL AND (n.valid_to IS NULL OR n.valid_to > ? OR n.created_at > ?)
+        AND (topic, lower(hex(n.id)), told) NOT IN (
+            SELECT topic, substr(metadata, moved + 14, 64), told FROM said
+            WHERE moved > 0 AND topic IS NOT NULL
+        )
+    ORDER BY s.row
+"""
 _CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ?"
 _NEWEST = " ORDER BY row DESC LIMIT ?"
 _MEMBERS = """
@@ -444,30 +459,40 @@ class WorldSweep:
         found = self._session.execute(sql, [self._session.among(list(sources)), *types])
         return list(map(CoverRow._make, found))
 
-    def saying(
-        self,
-        targets: Iterable[int],
-        type_: str,
-        said: Sequence[str],
-        after: tuple[int, int] | None = None,
-    ) -> list[int]:
+    def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
         """Return the rows of the edges of a type into nodes whose metadata hold one of some texts.
 
-        Metadata are canonical JSON, so a member can be looked for as it is written. With `after`
-        (two times), only if the source ends after the first or was created after the second.
+        Metadata are canonical JSON, so a member can be looked for as it is written.
         """
         sql = (
             f"SELECT row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
-            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))})"
+            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
         )
-        values = [self._session.among(list(targets)), type_, *said]
-        if after is not None:
-            sql += (
-                " AND EXISTS (SELECT 1 FROM nodes n WHERE n.row = edges.source AND "
-                "(n.valid_to IS NULL OR n.valid_to > ? OR n.created_at > ?))"
-            )
-            values += after
-        return self._session.rows(f"{sql} ORDER BY row", tuple(values)) if said else []
+        values = (self._session.among(list(targets)), type_, *said)
+        return self._session.rows(sql, values) if said else []
+
+    def standing(
+        self,
+        targets: Iterable[int],
+        type_: str,
+        said: Mapping[str, str],
+        after: tuple[int, int],
+    ) -> list[int]:
+        """Return the rows of edges as `saying` does, without what is over and what is repeated.
+
+        The texts of `said` are looked for; an edge that holds the other text of the pair, too, is
+        left out, unless that is empty. So is an edge whose source ended by the first time of
+        `after` and was created by the second, and one for whose source and value another edge
+        stands. The database does this: there may be thousands of them.
+        """
+        topics = " ".join(
+            "WHEN instr(metadata, ?) > 0 THEN CASE WHEN length(?) > 0 AND instr(metadata, ?) > 0 "
+            f"THEN NULL ELSE {number} END"
+            for number in range(len(said))
+        )
+        values: list[Any] = [it for pair in said.items() for it in (*pair, pair[1])]
+        values += [self._session.among(list(targets)), type_, *after]
+        return self._session.rows(_STANDING.format(topics), tuple(values)) if said else []
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
         """Return the sources of nodes that begin with `start`."""
