@@ -12,7 +12,8 @@ from worlddb import Memory, Recall
 from worlddb.embed.wordllama_embedder import static_vectors
 from worlddb.language import answer_signs
 from worlddb.language.answer_signs import AnswerCompany
-from worlddb.language.statement import is_rival, statement_of
+from worlddb.language.rival_frames import is_rival
+from worlddb.language.statement import statement_of
 
 # An older text, a later text, and a question. In `updates` the later text answers the question; in
 # `decoys` it is about something else.
@@ -242,6 +243,10 @@ def test_the_memories_of_others_are_not_compared() -> None:
         ("Die Sitzung ist am Montag.", "Die Sitzung ist am Dienstag."),
         ("予算は4万です", "予算は6万です"),
         ("我的经理是王芳。", "我的经理是李强。"),
+        ("Kapı kodu 4711", "Kapı kodu 8822"),
+        ("رمز الباب هو 4711", "رمز الباب هو 8822"),
+        ("दरवाज़े का कोड 4711 है", "दरवाज़े का कोड 8822 है"),
+        ("예산은 40만원입니다", "예산은 60만원입니다"),
     ],
 )
 def test_one_frame_with_two_values(old: str, new: str) -> None:
@@ -265,6 +270,14 @@ def test_one_frame_with_two_values(old: str, new: str) -> None:
         ("私はお茶が好きです", "私はコーヒーが好きです"),
         ("The budget is 40k.", "The budget might be 60k."),
         ("Long time no see!", "Long time no talk!"),
+        ("I ran 5 km", "I ran 7 km"),
+        ("My dog ate 2 apples", "My dog ate 3 apples"),
+        ("Anna's hobbies are chess", "Anna's hobbies are tennis"),
+        ("Anna is allergic to nuts", "Anna is allergic to milk"),
+        ("Ben is my friend", "Tom is my friend"),
+        ("La reunión trató de ventas", "La reunión trató de compras"),
+        ("私は東京に行きました", "私は京都に行きました"),
+        ("我的猫喜欢鱼", "我的猫喜欢肉"),
         ("The budget is 40k.", "The budget is 40k!"),
     ],
 )

@@ -56,7 +56,8 @@ from worlddb.claims.claim import (
     tells_change,
 )
 from worlddb.index.name_index import STATED, frame_numbers, speaker_name
-from worlddb.language.statement import Statement, is_rival, statement_of
+from worlddb.language.rival_frames import is_rival
+from worlddb.language.statement import Statement, statement_of
 from worlddb.model.address import Id, trusted_id
 from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.inputs import to_micros

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.language.proper_names import TOWNS, is_given
+from worlddb.language.rival_frames import is_rival, may_be_rival
 from worlddb.language.statement import (
     CALENDAR,
     COPULAS,
@@ -44,9 +45,7 @@ from worlddb.language.statement import (
     Phrases,
     Statement,
     common_start,
-    is_rival,
     listed,
-    may_be_rival,
     read_statement,
     topical,
 )

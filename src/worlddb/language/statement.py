@@ -1,7 +1,7 @@
 r"""Statements: short texts, read so that two of them can be compared without knowing the grammar.
 
     "The alarm code is 2204."            same words up to one span: the *frame* is the same, and
-    "The alarm code is 7719 now."        the value is another (`is_rival`)
+    "The alarm code is 7719 now."        the value is another; see `rival_frames.py`
 
 Two statements in other words may answer one question, too; see `answer_signs.py`. Only closed
 classes of words are known by list (`statement_words.txt`): articles, copulas, and words that tell
@@ -15,10 +15,6 @@ and a colon that are no title ("Note: …", "Here is the list: …"). So a title
 capitals, or the text after it begins with the same words; and it has at least one word that is not
 an ordinary one, unless the text repeats it. A statement without a title is about what stands before
 its verb (`opening_of`), be it a name or not.
-
-S1  A value stands at the end of its frame, or is a number or a date. An open place before the verb
-    is the subject: "Ana plays the violin" and "Ben plays the violin" are both so.
-S2  A frame must be about something definite. "I like tea" and "I like coffee" are both so.
 """
 
 from __future__ import annotations
@@ -39,16 +35,14 @@ CHARS_MAX = 200  # A longer text says several things; its sentences are for a mo
 CLAUSES_MAX = 4  # As above: "Tobias left, Anna is my manager now" has two.
 ACCENTED_END = "\u2000"  # Letters with accents of Latin, Greek and Cyrillic stand before it.
 VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
-REST_WORDS_MIN = 3  # Two words in common ("it is") are the frame of anything.
 CHUNKS_KEPT = 16_384  # Words seen lately; bounds memory.
 STATEMENTS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
 
 _WORD = re.compile(r"\d[\d.,:/-]*\w*|[^\W_]+(?:-[^\W_]+)*|[=:]")
 _CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]")
-_SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _GRAMMAR_SIGNS = frozenset("的了是在吗呢吧几谁什么哪个和は")
-_SUBJECT_SIGNS = frozenset("はが是的")
 # Copulas that are told by their accent or their place: Italian "è", Portuguese "é", and the dash
 # between nouns in Cyrillic.
 _IS = re.compile("(?<!\\w)[èéÈÉ](?!\\w)|(?<=[\u0430-\u045f] )[—–](?= )")
@@ -57,8 +51,8 @@ _NAMED = re.compile(r"\b[^\W\d_a-z]\w*")
 _OWNER = re.compile(r"([^\W\d_]+)['’]s\b")
 COPULAS = listed("copula")
 DEFINITE = listed("definite")
-_DEICTIC = listed("deictic")
-_OPEN = listed("open")
+DEICTIC = listed("deictic")
+OPEN = listed("open")
 SELF = listed("self")
 OWN = listed("own")
 RELATIVE = listed("relative")
@@ -78,7 +72,7 @@ class Phrases:
 
     def __init__(self, section: str) -> None:
         found = listed(section)
-        self._bare = frozenset(word for word in found if _SPACELESS.search(word))
+        self._bare = frozenset(word for word in found if SPACELESS.search(word))
         self._firsts = frozenset(word.partition(" ")[0] for word in found - self._bare)
         spaced = rf"(?<!\w)(?:{any_of(found - self._bare)})(?!\w)"
         # No alternative may be empty: it would be found in every text.
@@ -174,14 +168,14 @@ def read_statement(text: str) -> Statement:
     )
     clauses = tuple(stems for stems in found if stems)
     return Statement(
-        words=tuple(_sequence(fold(news))),
+        words=tuple(word_sequence(fold(news))),
         named=frozenset(fold(word) for word in _NAMED.findall(news)),
         topic=frozenset(stem for stems in clauses for stem in stems),
         clauses=clauses,
         owners=frozenset(
             stem
             for name in _OWNER.findall(plain)
-            if name.lower() not in _DEICTIC
+            if name.lower() not in DEICTIC
             for stem in words(name)
         ),
         news=news,
@@ -208,91 +202,31 @@ def topical(chunk: str) -> tuple[tuple[str, ...], bool]:
     plain = fold(chunk).strip(".,;:!?\"'()")
     if plain in _FUNCTION:
         return (), False
-    if _SPACELESS.search(plain):
+    if SPACELESS.search(plain):
         stems = [word for word in words(chunk) if len(units(word)) != 1]
         stems = [
             it for it in stems if _GRAMMAR_SIGNS.isdisjoint(it) and not _HIRAGANA.fullmatch(it)
         ]
     else:
         stems = [word for word in words(chunk) if word not in STOP and word not in _NEGATIONS]
-    return tuple(stems), any(map(_is_number, stems))
+    return tuple(stems), any(map(is_number, stems))
 
 
-def _sequence(plain: str) -> list[str]:
+def word_sequence(plain: str) -> list[str]:
     """Return the words of folded text in order; of scripts without spaces the signs."""
     found: list[str] = []
     for word in _WORD.findall(plain):
-        bare = not word.isascii() and _SPACELESS.search(word)
+        bare = not word.isascii() and SPACELESS.search(word)
         found += list(word) if bare else [word.rstrip(".,:/-") or word]
     return found
 
 
-# -- one frame, another value ----------------------------------------------------------------------
-
-
-def may_be_rival(old: Statement, new: Statement) -> bool:
-    """Return whether two statements begin or end alike; most pairs do not."""
-    return old.words[:2] == new.words[:2] or old.words[-2:] == new.words[-2:]
-
-
-def is_rival(old: Statement, new: Statement) -> bool:
-    """Return whether two statements are one frame with two values, of which one can be so."""
-    one, other = old.words, new.words
-    if one == other or not new.is_so:
-        return False
-    least, most = sorted((len(one), len(other)))
-    if most - least > VALUE_WORDS_MAX:
-        return False
-    prefix = suffix = 0
-    while prefix < least and one[prefix] == other[prefix]:
-        prefix += 1
-    while suffix < least - prefix and one[-1 - suffix] == other[-1 - suffix]:
-        suffix += 1
-    if most - prefix - suffix > VALUE_WORDS_MAX:
-        return False
-    if min(len(one), len(other)) == prefix + suffix:
-        return False  # One says nothing where the other has a value.
-    # Of two names, the whole names are the values: Charles Dickens, Charles Darwin. What is counted
-    # is no part of a number: 40 Euro.
-    both = old.named & new.named
-    counts = _is_number(one[prefix]), _is_number(one[len(one) - suffix - 1])
-    while prefix and not counts[0] and one[prefix - 1] in both:
-        prefix -= 1
-    while suffix and not counts[1] and one[len(one) - suffix] in both:
-        suffix -= 1
-    values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
-    sizes = [len(value) for value in values]
-    if prefix + suffix < REST_WORDS_MIN or min(sizes) == 0 or max(sizes) > VALUE_WORDS_MAX:
-        return False
-    if any(word in COPULAS for value in values for word in value):
-        return False
-    before, after = one[:prefix], one[len(one) - suffix :]
-    if any(_SPACELESS.search(word) for word in before):
-        return _SUBJECT_SIGNS.isdisjoint(after) and not _SUBJECT_SIGNS.isdisjoint(before)
-    named = [
-        word in said.named
-        for said, value in zip((old, new), values, strict=True)
-        for word in value[:1]
-    ]
-    if not before:
-        return len(after) >= REST_WORDS_MIN and all(named) and _is_role(after)
-    topics = sum(map(_is_topical, before))
-    has_copula = not COPULAS.isdisjoint(before)
-    is_owned = before[1:2] == ("s",) and before[0] not in _DEICTIC  # Mia's
-    is_definite = before[0] in DEFINITE or is_owned
-    if all(_is_number(word) for value in values for word in value):
-        return topics > 0 and (is_definite or has_copula or before[0] in SELF)
-    if any(map(_is_topical, after)) or _is_topical(before[-1]) or before[-1] in _OPEN:
-        return False
-    if topics > 1:
-        is_about = has_copula or len(old.named.intersection(before)) > 1
-        return is_definite or (is_about and _DEICTIC.isdisjoint(before))
-    return topics == 1 and is_definite and has_copula and (all(named) or new.is_change)
+# -- frames ----------------------------------------------------------------------------------------
 
 
 def _is_role(words: Sequence[str]) -> bool:
     """Return whether words say who has a role that only one has: "is the head chef"."""
-    return words[0] in COPULAS and words[1] in DEFINITE and any(map(_is_topical, words))
+    return words[0] in COPULAS and words[1] in DEFINITE and any(map(is_topical, words))
 
 
 def common_start(one: Sequence[str], other: Sequence[str]) -> int:
@@ -305,12 +239,14 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
     return size
 
 
-def _is_number(word: str) -> bool:
+def is_number(word: str) -> bool:
+    """Return whether a word has a digit, or is a numeral or a word of the calendar."""
     return any(sign.isdigit() for sign in word) or word in _COUNTED
 
 
 @lru_cache(STATEMENTS_KEPT)
-def _is_topical(word: str) -> bool:
+def is_topical(word: str) -> bool:
+    """Return whether a word carries a topic."""
     return word not in _FUNCTION and any(stem not in STOP for stem in words(word))
 
 

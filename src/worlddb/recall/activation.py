@@ -30,7 +30,8 @@ from worlddb.claims.claim_lookup import stated
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
-from worlddb.language.statement import is_rival, may_be_rival, statement_of
+from worlddb.language.rival_frames import is_rival, may_be_rival
+from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
 from worlddb.model.records import Plain

@@ -34,13 +34,8 @@ from worlddb.embed.wordllama_embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
 from worlddb.language.answer_signs import AnswerCompany
-from worlddb.language.statement import (
-    Statement,
-    asked_of,
-    is_rival,
-    may_be_rival,
-    statement_of,
-)
+from worlddb.language.rival_frames import is_rival, may_be_rival
+from worlddb.language.statement import Statement, asked_of, statement_of
 from worlddb.model.origin import FULL
 from worlddb.model.records import Node
 from worlddb.store.rows import ROOT_ROW

@@ -1,0 +1,295 @@
+r"""Rival frames: two statements of the same words but for a value, of which only one can be so.
+
+    "The alarm code is 2204."      the same frame
+    "The alarm code is 7719 now."  and another value
+
+That two values differ says little: "I ran 5 km" and "I ran 7 km" are both so. A false link is worse
+than a missed one. So a frame has to tell the *state* of *one* holder, and its place has to take
+*one* value:
+
+R1  A state, no event. An event can happen again. A state is told by a copula beside the value, by
+    a verb that lasts ("costs", "lives at"), by an English verb of the present after something
+    definite ("The gym closes at"), or by no verb at all ("Kapı kodu 4711"). What was, was at some
+    time.
+R2  A number is one value: what has two numbers has them at two times.
+R3  Of other values a place takes one if the holder is a noun of which one has one at a time (a
+    capital, a manager, a password), if the predicate is said of one thing (married to, born in),
+    or if a definite holder is said to be somebody or something by name. "Anna is allergic to nuts"
+    takes many, and so does "my hobbies are".
+R4  Of two holders with one role, "the head chef" is one; "my friend" is one of several.
+
+Only closed classes of words are known, by list (`statement_words.txt`, `single_values.txt`). What a
+frame does not say in these words is no rival of anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from worlddb.language.statement import (
+    COPULAS,
+    DEFINITE,
+    DEICTIC,
+    OPEN,
+    SELF,
+    SPACELESS,
+    Statement,
+    is_number,
+    is_topical,
+    word_sequence,
+)
+from worlddb.language.text_tokens import STOP
+from worlddb.language.word_forms import fold, sections, stem, words_of
+
+VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
+REST_WORDS_MIN = 3  # Two words in common ("it is") are the frame of anything.
+BARE_WORDS_MAX = 4  # Words before a value without a verb; more of them have one.
+BARE_AFTER_MAX = (
+    2  # Words after such a value: a unit ("thousand lira"). More of them tell something.
+)
+UNIT_SIGNS_MAX = 3  # The same in signs of a script without spaces.
+SPLITS_KEPT = 4_096  # Frames judged lately; bounds memory.
+
+_listed = partial(words_of, "language", "single_values.txt")
+
+
+def _tokens(section: str) -> frozenset[str]:
+    return frozenset(" ".join(word_sequence(fold(word))) for word in _listed(section))
+
+
+class _Nouns:
+    """Words of one section, found in a sequence of words; a star stands for any ending."""
+
+    def __init__(self, section: str) -> None:
+        found = _listed(section)
+        starred = {word for word in found if "*" in word}
+        plain = {word for word in found - starred if not SPACELESS.search(word)}
+        self._signs = frozenset(fold(word) for word in found if SPACELESS.search(word))
+        self._words = frozenset(" ".join(word_sequence(fold(word))) for word in plain)
+        self._phrases = tuple(sorted(word for word in self._words if " " in word))
+        self._starts = tuple(fold(word[:-1]) for word in starred if word.endswith("*"))
+        self._ends = tuple(fold(word[1:]) for word in starred if word.startswith("*"))
+
+    def are_in(self, words: Sequence[str]) -> bool:
+        """Return whether any of the words, or several in a row, is listed."""
+        text = f" {' '.join(words)} "
+        return any(
+            word in self._words or word.startswith(self._starts) or word.endswith(self._ends)
+            for word in words
+        ) or any(f" {phrase} " in text for phrase in self._phrases)
+
+    def are_in_signs(self, text: str) -> bool:
+        """Return whether a text without spaces has any of them."""
+        return any(word in text for word in self._signs)
+
+
+_NOUNS, _PREDICATES = _Nouns("noun"), _Nouns("predicate")
+_ONCE, _LASTING = _tokens("once"), _tokens("lasting")
+_IS, _ARE, _WAS, _LAST = map(_tokens, ("is", "are", "was", "last"))
+_THE, _ARTICLES, _NOBODY = map(_tokens, ("the", "article", "they"))
+_ENDINGS = tuple(fold(ending) for ending in _listed("ending"))
+_BEING = _IS | _ARE | _WAS | COPULAS
+# German writes every noun with a capital, so a capital is no sign of a name there.
+_CAPITALS = frozenset({"ist", "bin", "lautet"})
+_OF = frozenset({"of", "de", "del", "di", "da", "do", "von", "van", "des", "du", "della"})
+_YEAR = re.compile(r"1\d\d\d|20\d\d")
+_PAST = frozenset(
+    form
+    for row in sections("language", "common_words.txt")["irregular"]
+    for form in row[1:]
+    if not form.endswith("s")
+)
+
+_SIGNS_BEFORE = re.compile(r"(?:[是为為叫在は:=]|คือ|เป็น)$")
+_SIGNS_AFTER = re.compile(r"(?:です|だ|である|といいます|にあります|さんです|さん)?")
+_SIGNS_UNIT = re.compile(
+    rf"[^了過过たはをにが]{{0,{UNIT_SIGNS_MAX}}}(?:です|だ|である|にあります)?"
+)
+_SIGNS_OWNED = re.compile("[的の]")
+_SIGNS_EVENT = re.compile("了|过|過|ました|った|んだ$|แล้ว")
+
+
+class Frame(NamedTuple):
+    """What two statements have in common before and after their values, and the values."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    values: tuple[tuple[str, ...], tuple[str, ...]]
+    named: bool
+    is_change: bool
+
+
+def may_be_rival(old: Statement, new: Statement) -> bool:
+    """Return whether two statements begin or end alike; most pairs do not."""
+    return old.words[:2] == new.words[:2] or old.words[-2:] == new.words[-2:]
+
+
+def is_rival(old: Statement, new: Statement) -> bool:
+    """Return whether two statements are one frame with two values, of which one can be so."""
+    frame = frame_of(old, new) if new.is_so else None
+    return frame is not None and _takes_one(frame)
+
+
+def frame_of(old: Statement, new: Statement) -> Frame | None:
+    """Return the frame of two statements; None if they have none in common."""
+    one, other = old.words, new.words
+    least, most = sorted((len(one), len(other)))
+    if one == other or most - least > VALUE_WORDS_MAX:
+        return None
+    prefix = suffix = 0
+    while prefix < least and one[prefix] == other[prefix]:
+        prefix += 1
+    while suffix < least - prefix and one[-1 - suffix] == other[-1 - suffix]:
+        suffix += 1
+    if most - prefix - suffix > VALUE_WORDS_MAX or least == prefix + suffix:
+        return None  # Too much, or one says nothing where the other has a value.
+    # Of two names, the whole names are the values: Charles Dickens, Charles Darwin. What is counted
+    # is no part of a number: 40 Euro.
+    both = old.named & new.named
+    counts = is_number(one[prefix]), is_number(one[len(one) - suffix - 1])
+    while prefix and not counts[0] and one[prefix - 1] in both:
+        prefix -= 1
+    while suffix and not counts[1] and one[len(one) - suffix] in both:
+        suffix -= 1
+    values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
+    if max(map(len, values)) > VALUE_WORDS_MAX:
+        return None
+    if any(word in COPULAS for value in values for word in value):
+        return None
+    named = values[0][0] in old.named and values[1][0] in new.named
+    after = one[len(one) - suffix :]
+    return Frame(one[:prefix], after, values, named, new.is_change)
+
+
+@lru_cache(SPLITS_KEPT)
+def _takes_one(frame: Frame) -> bool:
+    before, after = frame.before, frame.after
+    if any(SPACELESS.search(word) for word in (*before, *after)):
+        return _takes_one_in_signs(frame)
+    if not before:
+        return len(after) >= REST_WORDS_MIN and frame.named and _is_role_of_one(after)
+    is_listed = _NOUNS.are_in(_head(before))
+    if len(before) + len(after) < REST_WORDS_MIN and not is_listed:
+        return False
+    if before[0] in _NOBODY or before[0] in DEICTIC:
+        return False
+    if all(is_number(word) for value in frame.values for word in value):
+        return _takes_one_number(frame, is_listed)
+    return _takes_one_value(frame, is_listed)
+
+
+def _head(before: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a holder without its owners: the soup in "my mother's soup"."""
+    owned = [at for at, word in enumerate(before) if word == "s"]
+    start = owned[-1] + 1 if owned else 0
+    ends = (at for at in range(start + 1, len(before)) if before[at] in _OF)
+    end = next(ends, len(before))
+    phrase = before[start : end + 2]  # "mot de passe" is one noun.
+    return (*before[start:end], *((" ".join(phrase),) if end < len(before) else ()))
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def _takes_one_number(frame: Frame, is_listed: bool) -> bool:
+    before, after = frame.before, frame.after
+    if not _WAS.isdisjoint(before):
+        years = all(_YEAR.fullmatch(word) for value in frame.values for word in value)
+        return years and not _ONCE.isdisjoint(before)
+    if not (any(map(_tells, before)) or before[0] in SELF):
+        return False
+    is_ended = all(value[-1].endswith(_ENDINGS) for value in frame.values)
+    if _has_copula_at_end(before) or (after[-1:] and after[-1] in _LAST) or is_ended:
+        return True
+    if _is_event((*before, *after)):
+        return False
+    if not _LASTING.isdisjoint(before[1:]) or before[0] in _THE or _is_owned(before):
+        return True
+    return is_listed and len(before) <= BARE_WORDS_MAX and len(after) <= BARE_AFTER_MAX
+
+
+def _is_event(words: Sequence[str]) -> bool:
+    """Return whether a verb of the past is among words without a copula, as far as is known."""
+    return any(
+        word in _PAST or (word.endswith("ed") and stem(word) != word) for word in words
+    ) and _LASTING.isdisjoint(words)
+
+
+# -- other values ----------------------------------------------------------------------------------
+
+
+def _takes_one_value(frame: Frame, is_listed: bool) -> bool:
+    before, after = frame.before, frame.after
+    is_closed = bool(after) and after[-1] in _LAST
+    rest = after[:-1] if is_closed else after
+    if any(map(_tells, rest)) or (_tells(before[-1]) and not is_closed) or before[-1] in OPEN:
+        return False
+    if _is_of_one_kind(before):
+        return True
+    if not _BEING.isdisjoint(before):
+        if not _ONCE.isdisjoint(before) or _PREDICATES.are_in(before):
+            return sum(map(_tells, before)) > 1
+    elif _PREDICATES.are_in(before):
+        return True
+    if not (is_closed or _has_copula_at_end(before)) or not _ARE.isdisjoint(before):
+        return False
+    if is_listed:
+        return True
+    is_definite = before[0] in DEFINITE or _is_owned(before)
+    is_name = frame.named and _CAPITALS.isdisjoint(before)
+    return is_definite and (is_name or frame.is_change) and any(map(_tells, before))
+
+
+def _is_of_one_kind(before: Sequence[str]) -> bool:
+    """Return whether a value is told with its kind, as a lasting one: "in the city of"."""
+    if len(before) <= REST_WORDS_MIN or before[-3] != "the" or before[-1] != "of":
+        return False
+    verb = before[:-3]
+    if not (_BEING | _ONCE | _LASTING).isdisjoint(verb):
+        return True
+    return not _tells(verb[-1]) and not _is_event(verb)  # What ended is cut: "died in the city of".
+
+
+def _is_role_of_one(words: Sequence[str]) -> bool:
+    """Return whether words say who has a role that only one has: "is the head chef"."""
+    if words[0] not in _IS or not any(map(_tells, words)):
+        return False
+    return words[1] in _ARTICLES or (words[1] in DEFINITE and _NOUNS.are_in(words))
+
+
+def _has_copula_at_end(before: Sequence[str]) -> bool:
+    """Return whether a copula of the present stands before a value, with no topic in between."""
+    for word in reversed(before):
+        if word in _IS or word in _ARE:
+            return True
+        if word in _WAS or _tells(word):
+            return False
+    return False
+
+
+def _is_owned(before: Sequence[str]) -> bool:
+    return before[1:2] == ("s",) and before[0] not in DEICTIC  # Mia's
+
+
+def _tells(word: str) -> bool:
+    return word not in _BEING and word not in _LAST and is_topical(word)
+
+
+# -- scripts without spaces ------------------------------------------------------------------------
+
+
+def _takes_one_in_signs(frame: Frame) -> bool:
+    before, after = "".join(frame.before), "".join(frame.after)
+    if _SIGNS_EVENT.search(before) or _SIGNS_EVENT.search(after):
+        return False
+    is_said = _SIGNS_BEFORE.search(before) is not None
+    is_listed = _NOUNS.are_in_signs(_SIGNS_OWNED.split(before)[-1])
+    if all(is_number(sign) or sign.isnumeric() for value in frame.values for sign in value):
+        is_measured = _SIGNS_UNIT.fullmatch(after) is not None
+        return is_measured and len(before) > 1 and (is_said or is_listed)
+    is_single = is_listed or _PREDICATES.are_in_signs(before)
+    is_at_end = _SIGNS_AFTER.fullmatch(after) is not None
+    return is_at_end and is_said and is_single and STOP.isdisjoint(frame.before)
