@@ -186,7 +186,7 @@ def test_what_is_in_no_scope_is_found_for_everyone_and_an_empty_answer_says_so(
         (("CEO", "--scope", "ffff"), 3, "ffff"),
         (("CEO", "--scope", "zz"), 2, "zz"),
         (("CEO", "--as-of", "yesterday"), 2, "--as-of"),
-        (("CEO", "--known-at", "2026-01-01"), 2, "--known-at"),
+        (("CEO", "--known-at", "2026-01-01T09:30"), 2, "--known-at"),
     ],
 )
 def test_a_wrong_question_is_one_line_and_a_code(

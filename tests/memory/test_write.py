@@ -212,7 +212,7 @@ def test_what_was_written_is_there_after_a_restart_and_scopes_are_found_by_name(
         (lambda m: m.write("x", user_id="a" * 600), "limit"),
         (lambda m: m.write("x", user_id=7), "text"),
         (lambda m: m.write("x", user_id=[]), "1 to"),
-        (lambda m: m.write("x", at="2026-01-01"), "at"),
+        (lambda m: m.write("x", at="2026-01-01T09:30"), "at"),
         (lambda m: m.write("x", metadata=[1]), "mapping"),
         (lambda m: m.write("x", metadata={"a": float("nan")}), "metadata"),
         (lambda m: m.write("x", idempotency_key=" "), "idempotency_key"),
