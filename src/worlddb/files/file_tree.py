@@ -13,14 +13,9 @@ the path.
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
@@ -284,103 +279,3 @@ class FileTree:
             rows = rows | fresh
         nodes = (node for node in self.reader.nodes(sorted(rows)).values() if node.type == VERSION)
         return sorted(nodes, key=lambda node: (node.known_from, node.id), reverse=True)
-
-
-# File patterns: which paths and which lines a caller's pattern fits. It may be made to be slow.
-
-PATTERN_BYTES_MAX = 4_096  # As a path; a pattern of a program is a hundredth of it.
-GREP_S_MAX = 5.0  # An honest pattern needs this for half a gigabyte.
-Lines = list[tuple[int, int, str]]
-"""Of each line that was found: the place of its text, its number from 1 on, and what it says."""
-SEARCHER = """
-import json, re, sys
-given = json.load(sys.stdin)
-found, matches = re.compile(given["pattern"], given["flags"]), []
-for at, text in enumerate(given["texts"]):
-    for number, line in enumerate(text.splitlines(), 1):
-        if len(matches) < given["limit"] and found.search(line):
-            matches.append((at, number, line))
-json.dump(matches, sys.stdout)
-"""
-"""A program: no thread can be stopped inside a regular expression, and all others wait for it."""
-
-
-def path_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a path matches a pattern.
-
-    Raises:
-        InvalidInputError: the pattern is empty or too long.
-    """
-    encode_text(pattern, "glob", PATTERN_BYTES_MAX)
-    if not pattern.strip("/"):
-        raise InvalidInputError("glob: give a pattern, such as *.md or /notes/**")
-    wanted = [part for part in pattern.split("/") if part]
-    if "/" not in pattern:
-        wanted = ["**", *wanted]
-    return lambda path: _fits(parts_of(path), wanted)
-
-
-def _fits(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Return whether a path fits; only the last `**` is ever tried again, so it is no power."""
-    at = part = 0
-    again: tuple[int, int] | None = None
-    while at < len(names):
-        if part < len(wanted) and wanted[part] == "**":
-            if part == len(wanted) - 1:
-                return True
-            again, part = (at, part), part + 1
-        elif part < len(wanted) and fnmatchcase(names[at], wanted[part]):
-            at, part = at + 1, part + 1
-        elif again is None:
-            return False
-        else:
-            again = (again[0] + 1, again[1])
-            at, part = again[0], again[1] + 1
-    return part == len(wanted)
-
-
-def literal_lines(wanted: str, texts: Sequence[str], *, ignore_case: bool, limit: int) -> Lines:
-    """Return the lines that hold a text, in linear time.
-
-    Raises:
-        InvalidInputError: the text is too long.
-    """
-    encode_text(wanted, "pattern", PATTERN_BYTES_MAX)
-    wanted, found = wanted.casefold() if ignore_case else wanted, []
-    for at, text in enumerate(texts):
-        for number, line in enumerate(text.splitlines(), 1):
-            if wanted in (line.casefold() if ignore_case else line):
-                found.append((at, number, line))
-                if len(found) >= limit:
-                    return found
-    return found
-
-
-def pattern_lines(pattern: str, texts: Sequence[str], *, ignore_case: bool, limit: int) -> Lines:
-    """Return the lines that a regular expression is found in; another process looks for them.
-
-    Raises:
-        InvalidInputError: the pattern is wrong, too long or too slow.
-    """
-    encode_text(pattern, "pattern", PATTERN_BYTES_MAX)
-    flags = re.IGNORECASE if ignore_case else re.NOFLAG
-    try:
-        re.compile(pattern, flags)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise InvalidInputError(f"pattern {pattern!r:.80}: {error}; or say literal") from None
-    given = {"pattern": pattern, "flags": int(flags), "texts": texts, "limit": limit}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", SEARCHER],
-            input=json.dumps(given),
-            capture_output=True,
-            text=True,
-            timeout=GREP_S_MAX,
-            check=True,
-        )
-    except subprocess.TimeoutExpired:
-        raise InvalidInputError(
-            f"pattern {pattern!r:.80}: takes more than {GREP_S_MAX:.0f} s on these files; make it "
-            "simpler, give a glob, or say literal"
-        ) from None
-    return [(at, number, line) for at, number, line in json.loads(done.stdout)]

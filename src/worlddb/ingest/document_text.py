@@ -138,7 +138,7 @@ def text_document(text: str, name: str = "", media_type: str = "") -> DocumentTe
     if kind == HTML:
         reader = HtmlReader()
         reader.read(text)
-        text, title = reader.markdown(), reader.title
+        text, title = reader.markdown(), reader.title()
     found = re.search(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*)$", text) if kind != PLAIN else None
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     name = " ".join((name or title or (found[1] if found else first)[:FIRST_LINE_CHARS]).split())
@@ -251,7 +251,7 @@ class HtmlReader:
     """
 
     def __init__(self) -> None:
-        self.title = ""
+        self._titles: list[str] = []
         self._blocks: list[str] = []
         self._words: list[str] = []
         self._skipped = 0
@@ -299,6 +299,10 @@ class HtmlReader:
         if raw:
             self._add(unescape(_HUGE_NUMBER.sub("\ufffd", raw)))
 
+    def title(self) -> str:
+        """Return what the page is called."""
+        return " ".join("".join(self._titles).split())
+
     def markdown(self) -> str:
         """Return what was read."""
         self._end_block()
@@ -328,7 +332,7 @@ class HtmlReader:
 
     def _add(self, data: str) -> None:
         if self._within == "title" and not self._skipped:
-            self.title = " ".join((self.title + data).split())
+            self._titles.append(data)
         elif not self._skipped:
             self._words.append(data if self._within == "pre" else re.sub(r"\s+", " ", data))
 
@@ -346,7 +350,7 @@ class HtmlReader:
 def _after_remark(text: str, start: int) -> int:
     """Return the place after a comment or a declaration; one that never ends goes to the end."""
     if text.startswith("<!--", start):
-        end = text.find("-->", start + 4)
+        end = text.find("-->", start + 2)  # `<!-->` is a whole one.
         return end + 3 if end >= 0 else len(text)
     closing = "]]>" if text.startswith("<![CDATA[", start) else ">"
     end = text.find(closing, start + 2)
@@ -369,7 +373,7 @@ CHARS_MIN = 400  # Shorter paragraphs are put together: alone they say too littl
 CUT_ONE_IN = 4  # Of the paragraphs after which a passage may end, so many go on.
 TITLE_CHARS_MAX = 120  # Six levels of this fit into the name of a node, in any alphabet.
 PATH_MARK = " > "
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SPACE = re.compile(r"\s*")
@@ -471,11 +475,11 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
             fence = "" if closes else fence
             begin = start if begin < 0 else begin
             end = start + len(bare)
-        elif markdown and (atx := _ATX.fullmatch(bare)) and atx[2]:
+        elif markdown and (atx := _ATX.match(bare)) and (title := _atx_title(bare[atx.end() :])):
             yield from _paragraph(text, begin, end, page)
             begin = -1
-            at = start + bare.index(atx[2])
-            yield _Block(len(atx[1]), atx[2], at, at + len(atx[2]), page)
+            at = start + bare.index(title, atx.end())
+            yield _Block(len(atx[1]), title, at, at + len(title), page)
         elif markdown and lines == 1 and begin >= 0 and _SETEXT.fullmatch(bare):
             title = text[begin:end].strip()
             yield _Block(1 if "=" in bare else 2, title, begin, end, page)
@@ -492,6 +496,13 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
             yield from _paragraph(text, begin, end, page)
             begin, page = -1, page + 1
     yield from _paragraph(text, begin, end, page)
+
+
+def _atx_title(rest: str) -> str:
+    """Return what a line says after the signs of a heading, without signs that close it."""
+    title = rest.strip(" \t")
+    bare = title.rstrip("#")
+    return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title
 
 
 def _paragraph(text: str, start: int, end: int, page: int) -> Iterator[_Block]:
