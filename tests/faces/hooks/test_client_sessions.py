@@ -150,7 +150,7 @@ class ClientSession:
         if not path.exists():
             return []
         with Memory(path, embedder="none") as memory:
-            return sorted(one.content for one in memory.list(k=100))
+            return sorted(one.content for one in memory.list(limit=100))
 
     def _cursor(self, session: str, name: str, **more: str) -> dict[str, Any]:
         told = {"conversation_id": session, "generation_id": "g1", "model": "default"}
