@@ -14,6 +14,7 @@ from worlddb.audit.backup_keys import KEYS_END
 from worlddb.audit.store_files import repeated_erasures, restore
 from worlddb.embed.embedder import HashEmbedder
 from worlddb.errors import FormatError
+from worlddb.model.address import Id
 from worlddb.model.records import Commit
 
 SECRET = "Zanzibar"
@@ -135,12 +136,17 @@ def test_keys_that_a_killed_erasure_left_go_with_the_next(backed: Backed) -> Non
     assert leaks(*beside(backed.store)) == []
 
 
+def erase_and_fail(memory: Memory, ident: Id) -> None:
+    with memory.db.transaction() as tx:
+        tx.erase([ident])
+        raise KeyError
+
+
 def test_a_transaction_that_erases_destroys_the_keys_when_it_lands(backed: Backed) -> None:
     kept = backed.keys.read_bytes()
     with opened(backed.store) as memory:
-        with pytest.raises(KeyError), memory.db.transaction() as tx:
-            tx.erase([backed.secret])
-            raise KeyError
+        with pytest.raises(KeyError):
+            erase_and_fail(memory, backed.secret)
         assert backed.keys.read_bytes() == kept  # Nothing was erased.
         with memory.db.transaction() as tx:
             tx.erase([backed.secret])

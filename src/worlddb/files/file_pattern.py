@@ -24,7 +24,7 @@ from worlddb.files.file_tree import parts_of
 from worlddb.model.inputs import encode_text
 
 PATTERN_BYTES_MAX = 4_096  # As a path; a pattern of a program is a hundredth of it.
-GREP_S_MAX = 5.0  # An honest pattern needs this for half a gigabyte.
+GREP_S_MAX = 5.0  # Who waits longer takes the call for lost; honest patterns read megabytes in it.
 Lines = list[tuple[int, int, str]]
 """Of each line that was found: the place of its text, its number from 1 on, and what it says."""
 SEARCHER = """

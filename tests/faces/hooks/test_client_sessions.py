@@ -1,7 +1,7 @@
 """A session of each client: the commands that setup wrote, run with what the client sends.
 
-The events have every field of Claude Code 2.1, Codex 0.169, Cursor 2, Gemini CLI 0.61 and
-Copilot CLI 1.0, as their packages and schemas declare them.
+The events have the fields that the packages of Claude Code 2.1 and Gemini CLI 0.61 declare, and
+those that the documents of Codex, Cursor and Copilot CLI name.
 """
 
 from __future__ import annotations
@@ -209,9 +209,10 @@ def test_hooks_are_off_by_a_word_in_every_client(session: ClientSession) -> None
     session.converse("two")
     if session.client in ("gemini", "cursor", "claude-code", "codex"):
         assert session.stored() == []
+    before = session.stored()
     (session.folder / ".worlddb.toml").write_text('hooks = "off"\n')
     session.converse("three")
-    assert not any("three" in text for text in session.stored())
+    assert session.stored() == before
     (session.folder / ".worlddb.toml").unlink()
     session.converse("four")
     assert session.given(session.ask("five"))
