@@ -14,7 +14,6 @@ from worlddb.audit.backup_keys import KEYS_END
 from worlddb.audit.store_files import repeated_erasures, restore
 from worlddb.embed.embedder import HashEmbedder
 from worlddb.errors import FormatError
-from worlddb.model.address import Id
 from worlddb.model.records import Commit
 
 SECRET = "Zanzibar"
@@ -136,7 +135,7 @@ def test_keys_that_a_killed_erasure_left_go_with_the_next(backed: Backed) -> Non
     assert leaks(*beside(backed.store)) == []
 
 
-def erase_and_fail(memory: Memory, ident: Id) -> None:
+def erase_and_fail(memory: Memory, ident: str) -> None:
     with memory.db.transaction() as tx:
         tx.erase([ident])
         raise KeyError

@@ -151,7 +151,8 @@ def _opened(path: str, slots: int, rest: bytes, wrap: Wrap) -> bytes:
 
 
 def _file_bytes(keys: BackupKeys, wraps: Iterable[Wrap]) -> bytes:
-    payload, slots = keys.payload, []
+    payload = keys.payload
+    slots: list[bytes] = []
     for wrap in wraps:
         salt = os.urandom(SALT_BYTES)
         seal = wrap(salt)

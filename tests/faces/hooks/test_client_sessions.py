@@ -153,7 +153,7 @@ class ClientSession:
             return sorted(one.content for one in memory.list(limit=100))
 
     def _cursor(self, session: str, name: str, **more: str) -> dict[str, Any]:
-        told = {"conversation_id": session, "generation_id": "g1", "model": "default"}
+        told: dict[str, Any] = {"conversation_id": session, "generation_id": "g1", "model": "default"}
         told |= {"hook_event_name": name, "cursor_version": "2.3.0", "user_email": None}
         told |= {"workspace_roots": [str(self.folder)], "transcript_path": None}
         return told | {"attachments": []} | more
@@ -167,8 +167,8 @@ class ClientSession:
 
     def _line(self, number: int, role: str, text: str) -> dict[str, Any]:
         if self.client == "copilot":
-            kind = {"id": str(number), "parentId": None, "timestamp": AT}
-            return {"type": f"{role}.message", "data": {"content": text}} | kind
+            more = {"id": str(number), "parentId": None, "timestamp": AT}
+            return {"type": f"{role}.message", "data": {"content": text}} | more
         kind = "output_text" if role == "assistant" else "input_text"
         if self.client == "codex":
             item = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
