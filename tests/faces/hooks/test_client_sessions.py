@@ -153,9 +153,9 @@ class ClientSession:
             return sorted(one.content for one in memory.list(limit=100))
 
     def _cursor(self, session: str, name: str, **more: str) -> dict[str, Any]:
-        told: dict[str, Any] = {"conversation_id": session, "generation_id": "g1", "model": "default"}
+        told: dict[str, Any] = {"conversation_id": session, "generation_id": "g1"}
         told |= {"hook_event_name": name, "cursor_version": "2.3.0", "user_email": None}
-        told |= {"workspace_roots": [str(self.folder)], "transcript_path": None}
+        told |= {"model": "default", "workspace_roots": [str(self.folder)], "transcript_path": None}
         return told | {"attachments": []} | more
 
     def _transcript(self, session: str) -> Path:
