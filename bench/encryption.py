@@ -19,11 +19,13 @@ from pathlib import Path
 
 from bench.percentiles import line, machine, percentile
 from worlddb import Memory
+from worlddb.audit.backup_keys import KEYS_END
 from worlddb.audit.store_files import encrypting_build
 
 TEXT = "Ada moved to house number {0} in Lyon and told Bob about garden {1} behind it."
 QUESTION = "What did Ada say about garden {0}?"
 PASSPHRASE = "correct horse battery staple"
+BACKUPS = 5
 Stores = dict[str, Callable[[], Memory]]
 
 
@@ -68,6 +70,25 @@ def opened(make: Callable[[], Memory]) -> float:
         return (time.perf_counter_ns() - started) / 1000
 
 
+def compare_backups(folder: Path, make: Callable[[], Memory]) -> None:
+    """Print what a sealed backup costs beside a plain one: processor time, and the sizes."""
+    taken: dict[str, list[float]] = {"plain": [], "sealed": []}
+    sizes: dict[str, int] = {}
+    with make() as memory:
+        memory.db.backup(folder / "first", sealed=True)  # It makes the keys, once.
+        for number in range(BACKUPS):
+            for name, times in taken.items():
+                made = folder / f"{name}-{number}"
+                started = time.process_time_ns()
+                memory.db.backup(made, sealed=name == "sealed")
+                times.append((time.process_time_ns() - started) / 1000)
+                sizes[name] = made.stat().st_size
+    tell("backup, processor time", taken)
+    keys = Path(folder, f"plain.db{KEYS_END}").stat().st_size
+    ratio = sizes["sealed"] / sizes["plain"]
+    print(f"  size of a sealed backup: {ratio:.2f} times a plain one; its keys {keys} bytes")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=400)
@@ -87,6 +108,7 @@ def main() -> None:
         compare("recall", calls, lambda m, n: m.recall(QUESTION.format(n % 97)), stores)
         opens = {name: [opened(make) for _ in range(20)] for name, make in stores.items()}
         tell("open and list", opens)
+        compare_backups(Path(folder), stores["plain"])
         sizes = [Path(folder, f"{name}.db").stat().st_size for name in stores]
         print(f"  size of the file: {sizes[1] / sizes[0]:.2f} times as large")
         passphrase = Path(folder, "passphrase.db")

@@ -135,6 +135,52 @@ def test_keys_that_a_killed_erasure_left_go_with_the_next(backed: Backed) -> Non
     assert leaks(*beside(backed.store)) == []
 
 
+def erase_and_fail(memory: Memory, ident: str) -> None:
+    with memory.db.transaction() as tx:
+        tx.erase([ident])
+        raise KeyError
+
+
+def test_a_transaction_that_erases_destroys_the_keys_when_it_lands(backed: Backed) -> None:
+    kept = backed.keys.read_bytes()
+    with opened(backed.store) as memory:
+        with pytest.raises(KeyError):
+            erase_and_fail(memory, backed.secret)
+        assert backed.keys.read_bytes() == kept  # Nothing was erased.
+        with memory.db.transaction() as tx:
+            tx.erase([backed.secret])
+            assert backed.keys.read_bytes() == kept
+        assert backed.keys.read_bytes() != kept
+    assert repeated_erasures(restore(backed.backup, backed.store, replace=True)) > 0
+    assert leaks(*beside(backed.store)) == []
+
+
+def test_of_the_older_of_two_backups_only_the_erased_memory_is_lost(backed: Backed) -> None:
+    """By the keys as they are now; a copy of them from before still has everything."""
+    newer = backed.backup.with_name("tuesday.sealed")
+    before = backed.keys.with_name("keys-of-monday")
+    before.write_bytes(backed.keys.read_bytes())
+    with opened(backed.store) as memory:
+        kept = memory.write("Ada keeps bees.", user_id="ada").id
+        memory.db.backup(newer, sealed=True)
+    erase_secret(backed)
+    for number, backup in enumerate((backed.backup, newer)):
+        target = backed.store.with_name(f"restored-{number}.db")
+        restore(backup, target, keys=backed.keys)
+        with opened(target) as memory:
+            texts = {one.content for one in memory.list(user_id="ada", include_retired=True)}
+            assert not any(SECRET in text for text in texts)
+            assert {"I moved to Paris.", "I moved to Lisbon."} <= texts
+            assert ("Ada keeps bees." in texts) == (backup == newer)
+            assert [one.content for one in memory.list(user_id="bob")] == ["Bob likes sailing."]
+    with opened(backed.store.with_name("restored-1.db")) as memory:
+        assert memory.db.get(kept).content == "Ada keeps bees."
+    target = backed.store.with_name("with-old-keys.db")
+    restore(backed.backup, target, keys=before)
+    with opened(target) as memory:
+        assert SECRET in memory.db.get(backed.secret).content
+
+
 def test_an_old_copy_of_the_keys_brings_nothing_back_beside_newer_ones(
     backed: Backed, tmp_path: Path
 ) -> None:

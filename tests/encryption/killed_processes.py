@@ -14,8 +14,9 @@ import pytest
 import worlddb
 from crash import test_kill
 from crash.test_kill import Witness
-from encryption.encrypted_stores import OTHER, RAW, leaks, remember
-from worlddb.audit.store_files import rekey
+from encryption.encrypted_stores import OTHER, RAW, leaks, recalls, remember
+from worlddb import Memory
+from worlddb.audit.store_files import rekey, restore
 
 WORDS = (b"Lisbon", b"lisbon", b"a diary", b"two birthdays")
 """What the writer of the kill trials writes."""
@@ -55,6 +56,9 @@ def test_a_killed_writer_loses_nothing_and_leaves_no_plaintext(
 def test_a_killed_rekey_leaves_the_old_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     remember(path, RAW)
+    backup = tmp_path / "monday.sealed"
+    with Memory(path, key=RAW, embedder="none") as memory:
+        memory.db.backup(backup, sealed=True)
     keys, moments = [RAW.hex(), OTHER.hex()], random.Random(SEED)
     for number in range(ROUNDS):
         program = subprocess.Popen(
@@ -72,6 +76,9 @@ def test_a_killed_rekey_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             program.communicate()
         fits = [key for key in keys if _opens(path, key)]
         assert len(fits) == 1
+        again = tmp_path / f"again-{number}.db"
+        restore(backup, again, key=fits[0], keys=f"{path}-backup-keys")
+        assert recalls(again, fits[0])
         assert leaks(tmp_path) == []
         keys = [*fits, *(key for key in keys if key not in fits)]
     rekey(path, key=keys[0], new_key=keys[1], keep=False)  # And it goes on where it was.

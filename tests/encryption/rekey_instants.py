@@ -19,7 +19,7 @@ import pytest
 import worlddb
 from encryption.encrypted_stores import OTHER, RAW, leaks, recalls, remember
 from worlddb import Memory, StoreKeyError
-from worlddb.audit.store_files import rekey
+from worlddb.audit.store_files import rekey, restore
 
 TRACE_ME, GO_TO_CALL, SET_OPTIONS = 0, 24, 0x4200  # As <sys/ptrace.h> numbers them.
 MARK_CALLS = 1  # A stop at a system call is told from a stop by a signal.
@@ -114,3 +114,40 @@ def test_whatever_is_left_opens_by_one_key_and_can_be_changed_again(
             assert len(memory.reads()) == 1
         assert {one.name for one in copy.iterdir()} <= {left.name, f"{left.name}-reads"}
     assert 0 < changed < count
+
+
+@pytest.mark.parametrize(("old", "new"), [(RAW, OTHER), (None, RAW), (RAW, None)])
+def test_sealed_backups_can_be_read_whenever_a_change_of_the_key_dies(
+    tmp_path: Path, old: bytes | None, new: bytes | None
+) -> None:
+    life, copy, backup = tmp_path / "life", tmp_path / "copy", tmp_path / "monday.sealed"
+    life.mkdir()
+    store, left = life / "memory.db", copy / "memory.db"
+    remember(store, old)
+    with Memory(store, key=old, embedder="none") as memory:
+        memory.db.backup(backup, sealed=True)
+    seen: set[tuple[bytes | None, bytes]] = set()
+    for files in instants(life, lambda: rekey(store, key=old, new_key=new, keep=False)):
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir()
+        for name, data in files.items():
+            (copy / name).write_bytes(data)
+        fitting = new if _has_key(left, new) else old
+        keys = files["memory.db-backup-keys"]
+        if (fitting, keys) in seen:
+            continue
+        seen.add((fitting, keys))
+        restore(backup, copy / "again.db", key=fitting, keys=f"{left}-backup-keys")
+        assert recalls(copy / "again.db", fitting)
+        rekey(left, key=fitting, new_key=OTHER if fitting != OTHER else RAW, keep=False)
+    # The keys as they were, as both the old and the new key open them, and as they are at the end.
+    assert len({keys for _, keys in seen}) >= 2
+    assert {key for key, _ in seen} == {old, new}
+
+
+def _has_key(path: Path, key: bytes | None) -> bool:
+    try:
+        worlddb.open(path, key=key, create=False, embedder="none").close()
+    except StoreKeyError:
+        return False
+    return True

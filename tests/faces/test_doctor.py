@@ -56,6 +56,21 @@ def test_without_the_extra_the_server_is_missing(monkeypatch: pytest.MonkeyPatch
     assert first.advice == 'pip install "worlddb[server]"'
 
 
+def test_wide_rights_of_the_keys_of_sealed_backups_are_told(own: Sample, tmp_path: Path) -> None:
+    own.path.chmod(0o600)
+    sealed = tmp_path / "monday.sealed"
+    assert in_process("backup", "--sealed", sealed, "--db", own.path).code == 0
+    keys = own.path.with_name(f"{own.path.name}-backup-keys")
+    assert "rights" not in verdicts(doctor(tmp_path, "--db", own.path, "--json"))
+    elsewhere = tmp_path / "stick"  # Also where the keys are a link.
+    keys.rename(elsewhere)
+    keys.symlink_to(elsewhere)
+    elsewhere.chmod(0o640)
+    told = doctor(tmp_path, "--db", own.path, "--json")
+    assert verdicts(told)["rights"] == "warn"
+    assert str(keys) in seen(told, "rights")["advice"]
+
+
 def test_a_sound_store_is_described(own: Sample, tmp_path: Path) -> None:
     assert in_process("recall", "CEO", "--everyone", *HASH, "--db", own.path).code == 0
     done = doctor(tmp_path, "--json", "--db", own.path)

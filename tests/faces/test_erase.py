@@ -69,3 +69,24 @@ def test_a_tenant_without_a_key_is_removed_and_its_backups_are_told_of(tmp_path:
 def test_either_ids_or_a_scope_have_to_be_given(path: Path) -> None:
     for arguments in ([], ["abcd", "--scope", "user:ada"], ["--scope", "nobody"]):
         assert in_process("--db", path, "erase", *arguments, "--yes").code == 2
+
+
+def test_with_a_tenant_the_keys_of_its_sealed_backups_are_destroyed(tmp_path: Path) -> None:
+    store, stick = tmp_path / "tenants" / "acme.db", tmp_path / "stick"
+    store.parent.mkdir()
+    with Memory(store, embedder="none") as memory:
+        memory.write("the xylophone is in the cellar")
+        memory.db.backup(tmp_path / "monday.sealed", sealed=True)
+    keys = Path(f"{store}-backup-keys")
+    keys.rename(stick)
+    keys.symlink_to(stick)  # On another disk, where the removal of the folder does not reach them.
+    same = tmp_path / "the-same-bytes"
+    same.hardlink_to(stick)
+    size = stick.stat().st_size
+    erase = ("erase", "--tenant", "acme", "--stores", store.parent, "--yes")
+    assert in_process(*erase).code == 0
+    assert not stick.exists()
+    assert not keys.is_symlink()
+    assert same.read_bytes() == bytes(size)
+    lost = in_process("restore", tmp_path / "monday.sealed", "--db", store)
+    assert (lost.code != 0, "no keys of sealed backups" in lost.err) == (True, True), lost.err

@@ -241,7 +241,7 @@ def test_what_is_no_question_is_refused(db: WorldDB, question: Any) -> None:
         {"as_of": AsOf(known="yesterday")},
         {"as_of": AsOf(valid=5)},  # type: ignore[arg-type]
         {"at": datetime(2024, 1, 1)},
-        {"at": "2024-01-01"},
+        {"at": "2024-01-01T09:30"},
         {"at": "last week"},
         {"at": 1_700_000_000},
         {"scope": []},

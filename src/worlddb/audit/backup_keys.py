@@ -10,8 +10,9 @@ one whose key is missing.
     payload = id of the file, 16 bytes ‖ secret of the file, 32 bytes ‖ (node id ‖ secret, 16 bytes) …
 
 Beside an encrypted store the payload is sealed by the store's key. There are two slots while that
-key is changed. Each change writes the file anew, puts it in the place of the old one in one step,
-and overwrites the bytes of the old one.
+key is changed, and none while a store is encrypted or decrypted: a kill leaves what either opens.
+Each change writes the file anew, puts it in the place of the old one in one step, and overwrites
+the bytes of the old one.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -150,13 +151,16 @@ def _opened(path: str, slots: int, rest: bytes, wrap: Wrap) -> bytes:
 
 
 def _file_bytes(keys: BackupKeys, wraps: Iterable[Wrap]) -> bytes:
-    payload, slots = keys.payload, []
+    payload = keys.payload
+    slots: list[bytes] = []
     for wrap in wraps:
         salt = os.urandom(SALT_BYTES)
         seal = wrap(salt)
-        if seal is not None:
-            sealed = seal.close(payload)
-            slots.append(salt + len(sealed).to_bytes(_LENGTH_BYTES) + sealed)
+        if seal is None:  # Whoever has no key has to open it, too.
+            slots.clear()
+            break
+        sealed = seal.close(payload)
+        slots.append(salt + len(sealed).to_bytes(_LENGTH_BYTES) + sealed)
     body = b"".join(slots) or payload + blake3(payload).digest()
     return MAGIC + bytes((len(slots),)) + body
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +39,24 @@ class Receipt(Plain):
     envelope: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
+@contextmanager
+def reach_beside(
+    store: Store, transaction: AbstractContextManager[Transaction]
+) -> Iterator[Transaction]:
+    """Yield a transaction; what it erased is erased beside the store, too, once it has landed.
+
+    Raises:
+        StorageError: what lies beside the store cannot be written. The texts are erased; erase them
+            again, and the rest is.
+        StoreKeyError: it is sealed by another key.
+    """
+    with transaction as tx:
+        yield tx
+    if tx.erased is not None:
+        forget_hits(store, tx.erased)
+        forget_sealed(store)
+
+
 def erase_texts(
     store: Store,
     search: Search,
@@ -51,8 +69,6 @@ def erase_texts(
         raise InvalidInputError("erase: give an id, or several")
     with transaction as tx:
         erased = tx.erase(ids)
-    forget_hits(store, erased)
-    forget_sealed(store)
     search.forget()
     cleaned = False
     # The texts are erased by the commit; the receipt says whether the file could be rewritten.

@@ -15,10 +15,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
+from worlddb.files.file_pattern import literal_lines, path_matcher, pattern_lines
 from worlddb.files.file_tree import (
     FILE,
     FOLDER,
@@ -162,7 +162,7 @@ class Files:
         Raises:
             InvalidInputError: the pattern is empty.
         """
-        matches = _matcher(pattern)
+        matches = path_matcher(pattern)
         with self.tree(as_of) as tree:
             place = tree.find(ROOT)
             files = [] if place is None else _files(tree, place)
@@ -180,28 +180,22 @@ class Files:
     ) -> Sequence[FileMatch]:
         """Return the lines that a regular expression is found in, by path and line.
 
-        With `literal` the pattern is plain text. `glob` leaves the files that match it.
+        With `literal` the pattern is plain text. `glob` leaves the files that match it. A regular
+        expression has a few seconds: some take longer than a life for one line.
 
         Raises:
-            InvalidInputError: the pattern or the path is wrong.
+            InvalidInputError: the pattern or the path is wrong, or the pattern takes too long.
         """
-        try:
-            found = re.compile(
-                re.escape(pattern) if literal else pattern, re.IGNORECASE if ignore_case else 0
-            )
-        except re.error as error:
-            raise InvalidInputError(f"pattern {pattern!r:.80}: {error}; or say literal") from None
-        matches = _matcher(glob) if glob else None
-        lines: list[FileMatch] = []
-        for file in self.read_all(path):
-            if matches is not None and not matches(file.path):
-                continue
-            for number, line in enumerate(file.text.splitlines(), 1):
-                if found.search(line):
-                    lines.append(FileMatch(path=file.path, line=number, text=line))
-                    if len(lines) >= limit:
-                        return lines
-        return lines
+        matches = path_matcher(glob) if glob else None
+        files = [one for one in self.read_all(path) if matches is None or matches(one.path)]
+        texts = [file.text for file in files]
+        if literal or re.escape(pattern) == pattern:
+            found = literal_lines(pattern, texts, ignore_case=ignore_case, limit=limit)
+        else:
+            found = pattern_lines(pattern, texts, ignore_case=ignore_case, limit=limit)
+        return [
+            FileMatch(path=files[at].path, line=number, text=line) for at, number, line in found
+        ]
 
     # -- changing ----------------------------------------------------------------------------------
 
@@ -536,23 +530,3 @@ def _entries(tree: FileTree, places: list[Place]) -> list[FileEntry]:
             )
         )
     return made
-
-
-def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Return whether a path matches a pattern."""
-    if not pattern.strip("/"):
-        raise InvalidInputError("glob: give a pattern, such as *.md or /notes/**")
-    wanted = [part for part in pattern.split("/") if part]
-    if "/" not in pattern:
-        wanted = ["**", *wanted]
-    return lambda path: _fits(parts_of(path), wanted)
-
-
-def _fits(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    if not wanted or not names:
-        return not wanted and not names
-    if wanted[0] != "**":
-        return fnmatchcase(names[0], wanted[0]) and _fits(names[1:], wanted[1:])
-    if len(wanted) == 1:
-        return True
-    return any(_fits(names[start:], wanted[1:]) for start in range(len(names)))

@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from html.parser import HTMLParser
+from html import unescape
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -137,9 +137,8 @@ def text_document(text: str, name: str = "", media_type: str = "") -> DocumentTe
     title = ""
     if kind == HTML:
         reader = HtmlReader()
-        reader.feed(text)
-        reader.close()
-        text, title = reader.markdown(), reader.title
+        reader.read(text)
+        text, title = reader.markdown(), reader.title()
     found = re.search(r"(?m)^ {0,3}#{1,6}[ \t]+(\S.*)$", text) if kind != PLAIN else None
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     name = " ".join((name or title or (found[1] if found else first)[:FIRST_LINE_CHARS]).split())
@@ -238,12 +237,21 @@ BLOCKS = frozenset(
 )
 
 
-class HtmlReader(HTMLParser):
-    """Reads HTML as Markdown: headings, paragraphs, lists and tables; no scripts, no menus."""
+VERBATIM = frozenset(("script", "style"))  # Nothing but its own end is markup in it.
+_TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
+_QUOTE_OR_END = re.compile("[\"'>]")
+_HUGE_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,};?")  # No character has it, and `int` refuses it.
+
+
+class HtmlReader:
+    """Reads HTML as Markdown: headings, paragraphs, lists and tables; no scripts, no menus.
+
+    The time is linear in the text also where nothing that is opened is ever closed, which the
+    parser of Python's library is not. So each search that fails is the last one of its kind.
+    """
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.title = ""
+        self._titles: list[str] = []
         self._blocks: list[str] = []
         self._words: list[str] = []
         self._skipped = 0
@@ -251,13 +259,56 @@ class HtmlReader(HTMLParser):
         self._mark = ""
         self._within: str | None = None  # "title" or "pre"
 
+    def read(self, text: str) -> None:
+        """Take in a whole page."""
+        at, last_end, quotes_hold = 0, text.rfind(">"), True
+        while at < len(text):
+            start = text.find("<", at)
+            start = len(text) if start < 0 else start
+            self._take(text[at:start])
+            if start > last_end:
+                self._take(text[start:])
+                return
+            tag = _TAG.match(text, start)
+            if tag is None and text[start + 1 : start + 2] not in ("!", "?", "/"):
+                self._take("<")
+                at = start + 1
+            elif tag is None:
+                at = _after_remark(text, start)
+            else:
+                end = _tag_end(text, tag.end()) if quotes_hold else -1
+                if end < 0:
+                    quotes_hold, end = False, text.find(">", tag.end())
+                at = self._tag(text, tag, end + 1)
+
+    def _tag(self, text: str, tag: re.Match[str], end: int) -> int:
+        """Begin or end an element; return where to go on."""
+        name = tag[1].lower()
+        if tag[0].startswith("</"):
+            self._end(name)
+            return end
+        self._begin(name)
+        if text[end - 2] == "/" and name in SKIPPED:
+            self._end(name)  # <svg/>
+        elif name in VERBATIM:
+            closing = re.compile(f"(?i)</{name}").search(text, end)
+            return closing.start() if closing else len(text)
+        return end
+
+    def _take(self, raw: str) -> None:
+        if raw:
+            self._add(unescape(_HUGE_NUMBER.sub("\ufffd", raw)))
+
+    def title(self) -> str:
+        """Return what the page is called."""
+        return " ".join("".join(self._titles).split())
+
     def markdown(self) -> str:
         """Return what was read."""
         self._end_block()
         return "\n\n".join(self._blocks)
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin an element."""
+    def _begin(self, tag: str) -> None:
         if tag in SKIPPED:
             self._skipped += 1
         elif tag in HEADINGS or tag in BLOCKS:
@@ -271,8 +322,7 @@ class HtmlReader(HTMLParser):
         if tag in ("title", "pre"):
             self._within = tag
 
-    def handle_endtag(self, tag: str) -> None:
-        """End an element."""
+    def _end(self, tag: str) -> None:
         if tag in SKIPPED:
             self._skipped = max(0, self._skipped - 1)
         elif tag in HEADINGS or tag in BLOCKS:
@@ -280,10 +330,9 @@ class HtmlReader(HTMLParser):
         if tag == self._within:
             self._within = None
 
-    def handle_data(self, data: str) -> None:
-        """Take in text."""
+    def _add(self, data: str) -> None:
         if self._within == "title" and not self._skipped:
-            self.title = " ".join((self.title + data).split())
+            self._titles.append(data)
         elif not self._skipped:
             self._words.append(data if self._within == "pre" else re.sub(r"\s+", " ", data))
 
@@ -298,12 +347,33 @@ class HtmlReader(HTMLParser):
         self._words, self._level, self._mark = [], 0, ""
 
 
+def _after_remark(text: str, start: int) -> int:
+    """Return the place after a comment or a declaration; one that never ends goes to the end."""
+    if text.startswith("<!--", start):
+        end = text.find("-->", start + 2)  # `<!-->` is a whole one.
+        return end + 3 if end >= 0 else len(text)
+    closing = "]]>" if text.startswith("<![CDATA[", start) else ">"
+    end = text.find(closing, start + 2)
+    return end + len(closing) if end >= 0 else len(text)
+
+
+def _tag_end(text: str, at: int) -> int:
+    """Return where the tag ends whose name ends here, or -1 if a quote in it is never closed."""
+    while found := _QUOTE_OR_END.search(text, at):
+        if found[0] == ">":
+            return found.start()
+        at = text.find(found[0], found.end()) + 1
+        if not at:
+            return -1
+    return -1
+
+
 PASSAGE_CHARS_MAX = 1_600  # About 400 tokens: small embedders read no more at once.
 CHARS_MIN = 400  # Shorter paragraphs are put together: alone they say too little.
 CUT_ONE_IN = 4  # Of the paragraphs after which a passage may end, so many go on.
 TITLE_CHARS_MAX = 120  # Six levels of this fit into the name of a node, in any alphabet.
 PATH_MARK = " > "
-_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SPACE = re.compile(r"\s*")
@@ -405,11 +475,11 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
             fence = "" if closes else fence
             begin = start if begin < 0 else begin
             end = start + len(bare)
-        elif markdown and (atx := _ATX.fullmatch(bare)) and atx[2]:
+        elif markdown and (atx := _ATX.match(bare)) and (title := _atx_title(bare[atx.end() :])):
             yield from _paragraph(text, begin, end, page)
             begin = -1
-            at = start + bare.index(atx[2])
-            yield _Block(len(atx[1]), atx[2], at, at + len(atx[2]), page)
+            at = start + bare.index(title, atx.end())
+            yield _Block(len(atx[1]), title, at, at + len(title), page)
         elif markdown and lines == 1 and begin >= 0 and _SETEXT.fullmatch(bare):
             title = text[begin:end].strip()
             yield _Block(1 if "=" in bare else 2, title, begin, end, page)
@@ -426,6 +496,13 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
             yield from _paragraph(text, begin, end, page)
             begin, page = -1, page + 1
     yield from _paragraph(text, begin, end, page)
+
+
+def _atx_title(rest: str) -> str:
+    """Return what a line says after the signs of a heading, without signs that close it."""
+    title = rest.strip(" \t")
+    bare = title.rstrip("#")
+    return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title
 
 
 def _paragraph(text: str, start: int, end: int, page: int) -> Iterator[_Block]:

@@ -70,6 +70,8 @@ class Transaction:
         self._ledger = ledger
         self._reconciler = Reconciler(ledger, registry)
         self.actor = actor
+        self.erased: tuple[Id, ...] | None = None
+        """What it erased; None if it was not asked to."""
 
     @property
     def commit(self) -> Commit | None:
@@ -272,11 +274,16 @@ class Transaction:
     def erase(self, node_ids: Iterable[bytes | str]) -> list[Id]:
         """Take the texts of nodes out of the store; `db.erase` also cleans the file.
 
+        After the commit the keys that sealed backups have for these nodes are destroyed, and the
+        record of reads forgets them.
+
         Raises:
             InvalidInputError, NotFoundError: the root, or no such node.
         """
         self._store.refuse_branches("erased from")
-        return self._do(erase_nodes, self._ledger, node_ids)
+        gone = self._do(erase_nodes, self._ledger, node_ids)
+        self.erased = (*(self.erased or ()), *gone)
+        return gone
 
     # -- edges -------------------------------------------------------------------------------------
 

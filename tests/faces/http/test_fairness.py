@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -22,6 +23,7 @@ from worlddb import open as worlddb_open
 from worlddb.faces.http import rest_routes
 from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.request_limits import LONG_TEXT_BYTES
+from worlddb.files import file_pattern
 from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Draft, Message
 
@@ -260,3 +262,20 @@ def test_a_message_with_many_mistakes_tells_the_first(site: Site) -> None:
     assert not done
     assert "a message has a role and text as its content" in told
     assert len(told) < 1_000
+
+
+def test_a_pattern_that_does_not_end_stops_nobody(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_pattern, "GREP_S_MAX", 2.0)
+    assert site.post("/v1/files/write", path="/trap", text="a" * 60 + "!").status == 200
+    path = "/v1/files/grep?" + urlencode({"pattern": "(a+)+$"})
+    with ThreadPoolExecutor(2) as pool:
+        told = [pool.submit(lambda: site.get(path).error) for _ in range(2)]
+        answered = 0
+        while not all(one.done() for one in told):
+            assert site.get("/health").status == 200
+            assert site.post("/v1/memories", text=f"note {answered}").status == 200
+            answered += 1
+        assert answered >= 5
+        assert all("takes more than 2 s" in one.result() for one in told)

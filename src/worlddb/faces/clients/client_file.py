@@ -166,10 +166,10 @@ def apply_edit(edit: ClientEdit) -> str | None:
         StorageError: the file cannot be written.
     """
     os.makedirs(os.path.dirname(edit.path), exist_ok=True)
-    backup = None if edit.before is None else _back_up(edit.path)
     if edit.after is None:
-        os.unlink(edit.path)
-        return backup
+        os.unlink(edit.path)  # All that was in it was ours: there is nothing to keep a copy of.
+        return None
+    backup = None if edit.before is None else _back_up(edit.path)
     with landing(edit.path, replace=True) as temporary:
         mode = NEW_FILE_MODE if edit.before is None else stat.S_IMODE(os.stat(edit.path).st_mode)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
