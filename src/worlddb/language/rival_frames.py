@@ -47,9 +47,7 @@ from worlddb.language.word_forms import fold, sections, stem, words_of
 VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
 REST_WORDS_MIN = 3  # Two words in common ("it is") are the frame of anything.
 BARE_WORDS_MAX = 4  # Words before a value without a verb; more of them have one.
-BARE_AFTER_MAX = (
-    2  # Words after such a value: a unit ("thousand lira"). More of them tell something.
-)
+BARE_AFTER_MAX = 2  # Words after such a value: a unit ("thousand lira"). More tell something.
 UNIT_SIGNS_MAX = 3  # The same in signs of a script without spaces.
 SPLITS_KEPT = 4_096  # Frames judged lately; bounds memory.
 
@@ -112,7 +110,7 @@ _SIGNS_OWNED = re.compile("[的の]")
 _SIGNS_EVENT = re.compile("了|过|過|ました|った|んだ$|แล้ว")
 
 
-class Frame(NamedTuple):
+class RivalFrame(NamedTuple):
     """What two statements have in common before and after their values, and the values."""
 
     before: tuple[str, ...]
@@ -133,7 +131,7 @@ def is_rival(old: Statement, new: Statement) -> bool:
     return frame is not None and _takes_one(frame)
 
 
-def frame_of(old: Statement, new: Statement) -> Frame | None:
+def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
     """Return the frame of two statements; None if they have none in common."""
     one, other = old.words, new.words
     least, most = sorted((len(one), len(other)))
@@ -161,11 +159,11 @@ def frame_of(old: Statement, new: Statement) -> Frame | None:
         return None
     named = values[0][0] in old.named and values[1][0] in new.named
     after = one[len(one) - suffix :]
-    return Frame(one[:prefix], after, values, named, new.is_change)
+    return RivalFrame(one[:prefix], after, values, named, new.is_change)
 
 
 @lru_cache(SPLITS_KEPT)
-def _takes_one(frame: Frame) -> bool:
+def _takes_one(frame: RivalFrame) -> bool:
     before, after = frame.before, frame.after
     if any(SPACELESS.search(word) for word in (*before, *after)):
         return _takes_one_in_signs(frame)
@@ -194,7 +192,7 @@ def _head(before: Sequence[str]) -> tuple[str, ...]:
 # -- numbers ---------------------------------------------------------------------------------------
 
 
-def _takes_one_number(frame: Frame, is_listed: bool) -> bool:
+def _takes_one_number(frame: RivalFrame, is_listed: bool) -> bool:
     before, after = frame.before, frame.after
     if not _WAS.isdisjoint(before):
         years = all(_YEAR.fullmatch(word) for value in frame.values for word in value)
@@ -221,7 +219,7 @@ def _is_event(words: Sequence[str]) -> bool:
 # -- other values ----------------------------------------------------------------------------------
 
 
-def _takes_one_value(frame: Frame, is_listed: bool) -> bool:
+def _takes_one_value(frame: RivalFrame, is_listed: bool) -> bool:
     before, after = frame.before, frame.after
     is_closed = bool(after) and after[-1] in _LAST
     rest = after[:-1] if is_closed else after
@@ -281,7 +279,7 @@ def _tells(word: str) -> bool:
 # -- scripts without spaces ------------------------------------------------------------------------
 
 
-def _takes_one_in_signs(frame: Frame) -> bool:
+def _takes_one_in_signs(frame: RivalFrame) -> bool:
     before, after = "".join(frame.before), "".join(frame.after)
     if _SIGNS_EVENT.search(before) or _SIGNS_EVENT.search(after):
         return False

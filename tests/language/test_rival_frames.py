@@ -1,0 +1,112 @@
+"""Rival frames: pairs of statements that nobody tuned on, in some fifteen languages.
+
+The pairs were written after the rules were fixed. A pair that fails is a reason to look for what is
+wrong in general, not for a rule of its own.
+"""
+
+from __future__ import annotations
+
+from worlddb.language.rival_frames import is_rival
+from worlddb.language.statement import statement_of
+
+FALSE_MAX = 2  # As measured when the pairs were written; a false link is worse than a missed one.
+LINKED_MIN = 37
+
+BOTH_CAN_BE_SO = (
+    ("I bought 3 lemons.", "I bought 6 lemons."),
+    ("We watched a film about whales.", "We watched a film about wolves."),
+    ("My sister loves sushi.", "My sister loves ramen."),
+    ("The kids played football.", "The kids played chess."),
+    ("I have a meeting with Laura.", "I have a meeting with Ivan."),
+    ("Our team includes Pedro.", "Our team includes Nadia."),
+    ("Tom speaks Dutch.", "Tom speaks Polish."),
+    ("The report mentions Berlin.", "The report mentions Madrid."),
+    ("I slept 6 hours.", "I slept 8 hours."),
+    ("She donated 50 dollars to the shelter.", "She donated 80 dollars to the shelter."),
+    ("My neighbours are from Chile.", "My neighbours are from Kenya."),
+    ("The box contains screws.", "The box contains nails."),
+    ("I am interested in pottery.", "I am interested in astronomy."),
+    ("Grandpa told us about the war.", "Grandpa told us about the farm."),
+    ("The train to Lyon was 10 minutes late.", "The train to Lyon was 25 minutes late."),
+    ("I called Mark twice.", "I called Jenny twice."),
+    ("Ich habe 20 Seiten gelesen.", "Ich habe 35 Seiten gelesen."),
+    ("Meine Tochter mag Pferde.", "Meine Tochter mag Hunde."),
+    ("Wir waren in Prag.", "Wir waren in Wien."),
+    ("J'ai mangé une pomme.", "J'ai mangé une poire."),
+    ("Mon frère joue du piano.", "Mon frère joue du violon."),
+    ("Compré pan en la tienda.", "Compré leche en la tienda."),
+    ("Mi abuela cocina paella.", "Mi abuela cocina lentejas."),
+    ("Ho visto Roma.", "Ho visto Napoli."),
+    ("昨日カレーを食べました。", "昨日ラーメンを食べました。"),
+    ("弟はサッカーが好きです。", "弟は野球が好きです。"),
+    ("我昨天买了苹果。", "我昨天买了香蕉。"),
+    ("我妹妹会说法语。", "我妹妹会说德语。"),
+    ("他去过上海。", "他去过广州。"),
+    ("Я купил хлеб.", "Я купил молоко."),
+    ("Моя кошка любит рыбу.", "Моя кошка любит курицу."),
+    ("Eu corri 5 km.", "Eu corri 9 km."),
+    ("나는 사과를 먹었다.", "나는 배를 먹었다."),
+    ("Köpeğim 2 elma yedi.", "Köpeğim 3 elma yedi."),
+    ("Ik heb een fiets.", "Ik heb een auto."),
+    ("The conference covers privacy.", "The conference covers security."),
+    ("Anna is afraid of spiders.", "Anna is afraid of heights."),
+    ("My friend is Paulo.", "My friend is Lucy."),
+    ("The soup has carrots.", "The soup has leeks."),
+    ("Sam is good at chess.", "Sam is good at maths."),
+)
+ONE_CAN_BE_SO = (
+    ("The wifi password is tulip77.", "The wifi password is rose41."),
+    ("My rent is 900 euros.", "My rent is 950 euros."),
+    ("The standup is at 9:30.", "The standup is at 10:15."),
+    ("Our office is on the 3rd floor.", "Our office is on the 5th floor."),
+    ("The capital of the region is Odra.", "The capital of the region is Velin."),
+    ("My blood type is A.", "My blood type is B."),
+    ("Leo's birthday is May 4.", "Leo's birthday is May 9."),
+    ("The project lead is Hana.", "The project lead is Omar."),
+    ("The gym opens at 6.", "The gym opens at 7."),
+    ("Sofia lives in Turin.", "Sofia lives in Genoa."),
+    ("My flight leaves at 14:20.", "My flight leaves at 16:05."),
+    ("The warranty lasts 24 months.", "The warranty lasts 36 months."),
+    ("The server runs on port 8080.", "The server runs on port 9000."),
+    ("My mother's maiden name is Keller.", "My mother's maiden name is Brandt."),
+    ("The meeting room is Atlas.", "The meeting room is Zephyr."),
+    ("My shoe size is 42.", "My shoe size is 43."),
+    ("Der Türcode ist 4411.", "Der Türcode ist 5520."),
+    ("Die Miete beträgt 800 Euro.", "Die Miete beträgt 870 Euro."),
+    ("Meine Chefin ist Frau Lang.", "Meine Chefin ist Frau Vogt."),
+    ("Le code du garage est 1234.", "Le code du garage est 9876."),
+    ("Mon médecin s'appelle Martin.", "Mon médecin s'appelle Petit."),
+    ("La contraseña del wifi es sol22.", "La contraseña del wifi es luna33."),
+    ("El presupuesto es de 5000 euros.", "El presupuesto es de 7000 euros."),
+    ("L'affitto è di 700 euro.", "L'affitto è di 750 euro."),
+    ("会議は3時からです。", "会議は4時からです。"),
+    ("私の電話番号は1234です。", "私の電話番号は5678です。"),
+    ("我的生日是五月三号。", "我的生日是六月八号。"),
+    ("房租是3000元。", "房租是3500元。"),
+    ("我们公司的总部在北京。", "我们公司的总部在上海。"),
+    ("Пароль от сейфа 1122.", "Пароль от сейфа 3344."),
+    ("Мой начальник — Олег.", "Мой начальник — Борис."),
+    ("A senha do portão é 4040.", "A senha do portão é 5151."),
+    ("Kira 9000 lira.", "Kira 11000 lira."),
+    ("De huur is 1200 euro.", "De huur is 1300 euro."),
+    ("우리 집 비밀번호는 1212입니다.", "우리 집 비밀번호는 3434입니다."),
+    ("Hyran är 8000 kronor.", "Hyran är 8500 kronor."),
+    ("Kod do bramy to 2580.", "Kod do bramy to 1470."),
+    ("رمز الباب هو 1234.", "رمز الباب هو 5678."),
+    ("Ο κωδικός είναι 4455.", "Ο κωδικός είναι 6677."),
+    ("The dentist appointment is on Tuesday.", "The dentist appointment is on Friday."),
+)
+
+
+def linked(pairs: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    return [(old, new) for old, new in pairs if is_rival(statement_of(old), statement_of(new))]
+
+
+def test_what_can_both_be_so_is_hardly_ever_a_conflict() -> None:
+    found = linked(BOTH_CAN_BE_SO)
+    assert len(found) <= FALSE_MAX, found
+
+
+def test_what_cannot_both_be_so_mostly_is_one() -> None:
+    found = linked(ONE_CAN_BE_SO)
+    assert len(found) >= LINKED_MIN, set(ONE_CAN_BE_SO) - set(found)
