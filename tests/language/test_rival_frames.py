@@ -99,7 +99,12 @@ ONE_CAN_BE_SO = (
 
 
 def linked(pairs: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-    return [(old, new) for old, new in pairs if is_rival(statement_of(old), statement_of(new))]
+    found = []
+    for pair in pairs:
+        old, new = map(statement_of, pair)
+        if old is not None and new is not None and is_rival(old, new):
+            found.append(pair)
+    return found
 
 
 def test_what_can_both_be_so_is_hardly_ever_a_conflict() -> None:
