@@ -155,6 +155,63 @@ def test_a_move_takes_the_versions_and_whole_folders_along(db: WorldDB, files: F
     assert db.check() == []
 
 
+def test_a_folder_exists_as_long_as_something_lives_in_it(db: WorldDB, files: Files) -> None:
+    version = files.write("/n/in/a.md", "one").version
+    files.write("/n/b.md", "two")
+    then = files.history("/n/b.md")[0].modified
+    files.delete("/n/in/a.md")
+    assert paths(files) == ["/n", "/n/b.md"]
+    files.move("/n/b.md", "/m/b.md")
+    assert paths(files) == ["/m", "/m/b.md"]
+    assert paths(files, depth=1) == ["/m"]
+    for call in (files.list, files.delete):
+        with pytest.raises(NotFoundError, match="there is no /n;"):
+            call("/n")
+    assert not files.exists("/n")
+    assert [one.path for one in files.list("/n", as_of=then)] == ["/n/b.md", "/n/in"]
+    assert files.read("/n/in/a.md", version=version or "").text == "one"
+    files.write("/n/in/a.md", "anew")
+    assert paths(files) == ["/m", "/m/b.md", "/n", "/n/in", "/n/in/a.md"]
+    assert [one.ended is None for one in files.history("/n/in/a.md")] == [True, False]
+    files.delete("/n/in/a.md")
+    files.write("/n", "a file where a folder was")
+    assert paths(files) == ["/m", "/m/b.md", "/n"]
+    with pytest.raises(ConflictError, match="/n is a file"):
+        files.write("/n/b.md", "three")
+    assert db.check() == []
+
+
+def test_an_empty_folder_exists_if_it_was_made_so(db: WorldDB, files: Files) -> None:
+    files.make_folder("/a/empty")
+    files.write("/a/n.md", "one")
+    then = files.history("/a/n.md")[0].modified
+    files.delete("/a/n.md")
+    assert paths(files) == ["/a", "/a/empty"]
+    files.write("/a/empty/n.md", "one")
+    files.delete("/a/empty/n.md")
+    assert paths(files) == []
+    assert [one.path for one in files.list(depth=None, as_of=then)] == ["/a", "/a/empty", "/a/n.md"]
+    files.make_folder("/a")
+    assert paths(files) == ["/a"]
+    assert len(files.history("/a/n.md")) == 1
+    with files.changes() as changes:
+        changes.tx.create_node(type="Item", content="an item", parent=changes.folder(["log"]))
+        changes.write("/log/n.md", "one")
+    files.delete("/log/n.md")
+    assert files.exists("/log")
+    assert db.check() == []
+
+
+def test_a_deletion_that_is_undone_is_found_beside_later_files(db: WorldDB, files: Files) -> None:
+    files.write("/n/a.md", "one")
+    gone = files.delete("/n/a.md").commit
+    assert gone is not None
+    files.write("/n/b.md", "two")
+    db.undo(gone.seq)
+    assert paths(files) == ["/n", "/n/a.md", "/n/b.md"]
+    assert [files.read(path).text for path in ("/n/a.md", "/n/b.md")] == ["one", "two"]
+
+
 def test_several_changes_are_one_commit_or_nothing(db: WorldDB, files: Files) -> None:
     commits = len(db.log())
     with files.changes() as changes:

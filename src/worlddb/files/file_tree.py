@@ -13,7 +13,7 @@ the path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -117,6 +117,7 @@ FOLDER, FILE, VERSION = "Folder", "File", "Version"
 NAME_BYTES_MAX = 255  # As on most file systems, so a tree can be copied to a disk.
 PATH_BYTES_MAX = 4_096  # As many as the name of a node, which a version has.
 GENERATIONS_MAX = 1_000  # A name that was deleted and made anew more often loses its oldest.
+PAGE_ROWS = 1_000  # Nodes of a folder that are read together; one that lives is enough.
 ROOT = "/"
 
 
@@ -173,7 +174,12 @@ class FileTree:
         return body.valid_from <= self.at and (body.valid_to is None or self.at < body.valid_to)
 
     def find(self, path: str) -> Place | None:
-        """Return what lies at a path."""
+        """Return what lies at a path; a folder only as long as it exists (`exists`)."""
+        place = self.node_at(path)
+        return place if place is not None and self.exists(place) else None
+
+    def node_at(self, path: str) -> Place | None:
+        """Return what lies at a path, also a folder from which everything has gone."""
         if self.home is None:
             return None
         found = self._child(self.home, FOLDER, ROOT)
@@ -184,6 +190,34 @@ class FileTree:
             folder, names = found.row, [*names, name]
             found = self._child(folder, FOLDER, name) or self._child(folder, FILE, name)
         return None if found is None else Place(path_of(names), found)
+
+    def exists(self, place: Place, gone: Set[int] = frozenset()) -> bool:
+        """Return whether a folder exists at this time: something lives in it, or nothing ever did.
+
+        So it goes with the last thing in it, and comes back with the next, as in git. The root
+        folder stays, and a file exists anyhow. `gone` are folders that are known not to exist.
+        """
+        waiting = [place.body.row] if place.is_folder and place.path != ROOT else []
+        is_found = not waiting
+        while waiting and not is_found:
+            was_used = False
+            for body in self._ever_in(waiting.pop()):
+                was_used = True
+                if self.holds(body) and body.row not in gone:
+                    if body.type != FOLDER:
+                        return True
+                    waiting.append(body.row)
+            is_found = not was_used
+        return is_found
+
+    def _ever_in(self, folder: int) -> Iterator[BodyRow]:
+        """Yield what was written directly into a folder up to this time, ended or not."""
+        last = 0
+        while rows := self.reader.children(folder, after=last, limit=PAGE_ROWS):
+            for body in self.reader.bodies(rows):
+                if self.at is None or body.valid_from <= self.at:
+                    yield body
+            last = rows[-1]
 
     def need(self, path: str, kind: str | None = None) -> Place:
         """Return what lies at a path.
@@ -221,7 +255,7 @@ class FileTree:
                 yield body
 
     def inside(self, folders: list[Place]) -> list[Place]:
-        """Return what lies directly in some folders, by path."""
+        """Return the nodes directly in some folders, by path; also folders that do not exist."""
         rows = self.reader.children_of([one.body.row for one in folders])
         held = {one.body.row: one.path.rstrip("/") for one in folders}
         return sorted(
@@ -235,6 +269,17 @@ class FileTree:
 
     def below(self, place: Place, depth: int | None = None) -> list[Place]:
         """Return everything below a folder, by path; with `depth`, so many levels."""
+        found = self.nodes_below(place, depth)
+        needed, gone = set[int | None](), set[int]()
+        for one in reversed(found):  # What is inside a folder comes before it.
+            if one.body.row in needed or self.exists(one, gone):
+                needed.add(one.body.parent)
+            else:
+                gone.add(one.body.row)
+        return [one for one in found if one.body.row not in gone]
+
+    def nodes_below(self, place: Place, depth: int | None = None) -> list[Place]:
+        """Return everything below a folder, also folders from which everything has gone."""
         found: list[Place] = []
         level = [place] if place.is_folder else []
         while level and depth != 0:

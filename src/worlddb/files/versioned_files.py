@@ -5,8 +5,10 @@ the old one, which `history` lists and `read(version=…)` returns.
 
 F1  A version is a node; its id is the version that `expected` is compared with, inside the
     transaction that writes. So of two writers who have read the same version one is refused.
-F2  A file has at most one live version; a deleted file and its folder end, and never come back. The
-    same path can be written again.
+F2  A file has at most one live version; a deleted file ends, and never comes back. The same path
+    can be written again.
+F3  A folder exists as long as something lives in it, or was made empty. Its node does not end with
+    the last file: so a deletion that is undone, or a merged branch, finds the folder again.
 """
 
 from __future__ import annotations
@@ -276,6 +278,8 @@ class Files:
     def delete(self, path: str, *, expected: bytes | str | None = ANY) -> FileChange:
         """End a file, or a folder with everything in it. Its versions can still be read.
 
+        A folder from which the last thing has gone is gone, too.
+
         Raises:
             NotFoundError: there is no such file or folder.
             ConflictError: another version is there.
@@ -294,7 +298,7 @@ class Files:
             InvalidInputError: the path is wrong.
         """
         with self.changes() as changes:
-            changes.folder(parts_of(path))
+            changes.make_folder(parts_of(path))
         return self._change(path, None, changes)
 
     @contextmanager
@@ -361,9 +365,13 @@ class FileChanges:
         """
         *folders, name = parts_of(path)
         text = self._without_secrets(text)
-        place = self.tree.find(path)
+        tree = self.tree
+        place = tree.node_at(path)
         if place is not None and place.is_folder:
-            raise ConflictError(f"{place.path} is a folder; choose another path")
+            if tree.exists(place):
+                raise ConflictError(f"{place.path} is a folder; choose another path")
+            self._end(tree, place)
+            place = None
         old = None if place is None else self.tree.versions([place]).get(place.body.row)
         _expect(path, expected, old)
         if old is not None and old.content == text and dict(old.metadata) == dict(metadata or {}):
@@ -398,7 +406,7 @@ class FileChanges:
         moved = _files(tree, place)
         if place.is_folder:
             for folder in (place, *(one for one in tree.below(place) if one.is_folder)):
-                self.folder(parts_of(target) + parts_of(folder.path.removeprefix(place.path)))
+                self.make_folder(parts_of(target) + parts_of(folder.path.removeprefix(place.path)))
         last = None
         for file, node in zip(moved, _versions(tree, moved), strict=True):
             path = path_of(parts_of(target) + parts_of(file.path.removeprefix(place.path)))
@@ -420,7 +428,7 @@ class FileChanges:
         home = self.home.find(self.tx.reader)
         parent = self.home.make(self.tx) if home is None else Id(self.tx.reader.world(home).id)
         for depth in range(len(names) + 1):
-            found = self.tree.find(path_of(names[:depth]))
+            found = self.tree.node_at(path_of(names[:depth]))
             if found is None:
                 name = names[depth - 1] if depth else ROOT
                 parent = self.tx.create_node(type=FOLDER, name=name, parent=parent).id
@@ -429,6 +437,14 @@ class FileChanges:
             else:
                 raise ConflictError(f"{found.path} is a file; choose another path")
         return parent
+
+    def make_folder(self, names: Sequence[str]) -> None:
+        """Make a folder that exists, whether something lives in it or not."""
+        tree = self.tree
+        place = tree.node_at(path_of(names))
+        if place is not None and not tree.exists(place):
+            self._end(tree, place)
+        self.folder(names)
 
     def _without_secrets(self, text: str) -> str:
         """Return a text as the rule of the scope for secrets wants it.
@@ -447,7 +463,7 @@ class FileChanges:
         return text if changed is None else changed(text)
 
     def _end(self, tree: FileTree, place: Place) -> None:
-        ended = [place, *tree.below(place)]
+        ended = [place, *tree.nodes_below(place)]
         files = [one for one in ended if not one.is_folder]
         for node in tree.versions(files).values():
             self.tx.retire(node.id)
@@ -489,7 +505,7 @@ def _expect(path: str, expected: bytes | str | None, held: Node | None) -> None:
 
 
 def _files(tree: FileTree, place: Place) -> list[Place]:
-    return [one for one in (place, *tree.below(place)) if not one.is_folder]
+    return [one for one in (place, *tree.nodes_below(place)) if not one.is_folder]
 
 
 def _versions(tree: FileTree, files: list[Place]) -> list[Node]:
