@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import shutil
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from explorer.conftest import Explorer
+import pytest
+
+from explorer.conftest import Explorer, watched
+from faces.http.serving import serving
 from worlddb import Memory
+from worlddb.faces.http.access_tokens import AccessToken, make_access, token_digest
 
 ADA = "scope=user%3Aada"
 
@@ -242,6 +249,7 @@ def test_the_code_that_is_copied_asks_the_same_question_as_of_the_same_time(
     exec(test, told)  # What a reader would paste into a test file.
     told["test_recall"](explorer.memory)
     assert 'as_of="2026-02-15T23:59:59Z"' in python
+    assert "Authorization" not in curl  # This server asks for no token.
     sent = json.loads(curl.partition(" -d '")[2].rstrip("'"))
     assert sent == {
         "query": "Where do I live?",
@@ -249,6 +257,35 @@ def test_the_code_that_is_copied_asks_the_same_question_as_of_the_same_time(
         "user_id": "ada",
         "as_of": "2026-02-15T23:59:59Z",
     }
+
+
+def test_the_curl_that_is_copied_names_the_token_and_does_not_hold_it(
+    browser: Any, memory: Memory
+) -> None:
+    value = "a-token-that-reads"
+    reader = AccessToken(name="reader", digest=token_digest(value.encode()), bounds={})
+    with serving(memory, make_access(host="127.0.0.1", tokens=(reader,))) as site:
+        explorer = watched(browser, site.url, memory)
+        page = explorer.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        explorer.open(f"ask?{ADA}&q=Where%20do%20I%20live%3F", "input[name=token]")
+        page.fill("input[name=token]", value)
+        page.click("button:text-is('Sign in')")
+        page.click("button[aria-label='Copy as curl']:enabled")
+        page.wait_for_selector(".toast >> text=Copied")
+        curl = page.evaluate("navigator.clipboard.readText()")
+        page.close()
+        assert '-H "Authorization: Bearer $WORLDDB_TOKEN"' in curl
+        assert value not in curl
+        if not shutil.which("curl"):
+            pytest.skip("there is no curl here")
+        told = subprocess.run(
+            ["sh", "-c", curl],
+            env=os.environ | {"WORLDDB_TOKEN": value, "NO_PROXY": "127.0.0.1"},
+            capture_output=True,
+            check=True,
+        )
+    assert "Lisbon" in json.loads(told.stdout)["hits"][0]["node"]["content"]
 
 
 def test_two_settings_show_what_moved(explorer: Explorer) -> None:

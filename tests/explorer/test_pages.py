@@ -69,6 +69,24 @@ def test_every_page_is_shown_and_has_no_barrier(
     shown.page.close()
 
 
+def test_what_is_not_found_and_the_past_have_no_barrier(
+    browser: Any, site: Site, memory: Memory
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    shown = watched(browser, site.url, memory)
+    for place, element, title in (
+        (f"memory/{'ab' * 32}", ".problem", "Memory"),
+        (f"people/{'ab' * 32}", ".problem", "Name"),
+        ("journal", "table", "Journal"),
+    ):
+        shown.open(f"{place}?scope=user%3Aada&as_of=2026-02-15T23:59:59Z", element)
+        assert shown.page.locator(".past").count() == 1
+        assert shown.page.locator("h1").all_inner_texts() == [title]
+        found = axe.run(shown.page)
+        assert found.violations_count == 0, (place, found.generate_report())
+    shown.page.close()
+
+
 def test_a_narrow_screen_needs_no_sideways_scrolling(
     browser: Any, site: Site, memory: Memory
 ) -> None:

@@ -13,6 +13,8 @@ export function signIn(given) {
   token = given;
 }
 
+export const isSignedIn = () => token !== "";
+
 /** Call the server; `given` goes into the address of a GET and into the body of a POST. */
 export async function call(method, path, given = {}, signal = undefined) {
   const known = Object.entries(given).filter(([, value]) => value !== undefined && value !== null && value !== "");

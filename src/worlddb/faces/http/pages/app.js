@@ -115,12 +115,15 @@ function useShellKeys(setHelp) {
   }, []);
 }
 
+const shownName = (scope) => scope.replace(":", " ");
+
 function Scopes({ scopes, params, bounds }) {
   const names = scopes.map((one) => one.name);
   if (params.scope && !names.includes(params.scope)) names.unshift(params.scope);
-  return html`<label>Memory of <select name="scope" value=${params.scope || ""} onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
+  // The list has a bounded width: the title tells a long name in full.
+  return html`<label>Memory of <select name="scope" title=${params.scope ? shownName(params.scope) : undefined} value=${params.scope || ""} onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
     ${Object.keys(bounds).length === 0 && html`<option value="">the default user</option>`}
-    ${names.map((name) => html`<option value=${name}>${name.replace(":", " ")}</option>`)}
+    ${names.map((name) => html`<option value=${name}>${shownName(name)}</option>`)}
   </select></label>`;
 }
 
@@ -221,7 +224,7 @@ function App() {
         <${Clock} name="as_of" label="true when" help="What was true at this time" first=${first} params=${params} />
         <${Clock} name="known_at" label="known when" help="What this memory knew at this time" first=${first} params=${params} />
       </header>
-      ${then && html`<div class="past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></div>`}
+      ${then && html`<section class="past" aria-label="The past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></section>`}
       <main id="main" tabindex="-1"><${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} /></main>
     </div>
   </div>${help && html`<${Help} onClose=${() => setHelp(false)} />`}<${Notices} />`;

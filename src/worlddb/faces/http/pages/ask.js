@@ -1,6 +1,6 @@
 // Ask: a recall, taken apart. Lanes, weights, the path through the graph, and why one is not here.
 import { html, useState } from "./vendor/preact-htm.js";
-import { clocksOf, get, post } from "./api.js";
+import { clocksOf, get, isSignedIn, post } from "./api.js";
 import { attempt, change, Chip, copy, count, day, Empty, Id, link, Loaded, Picker, textOf, Time, useLoaded, useTyped } from "./parts.js";
 
 const ALL_MAX = 1000; // As many hits as the server returns at most.
@@ -148,7 +148,8 @@ export function asCode(kind, { query, ...rest }, hits) {
   const given = Object.entries(rest).filter(([, value]) => value !== undefined && value !== "");
   const python = given.map(([name, value]) => `, ${name}=${asPython(value)}`).join("");
   const call = `memory.recall(${JSON.stringify(query)}${python})`;
-  if (kind === "curl") return `curl -H 'content-type: application/json' ${location.origin}/v1/recall -d '${JSON.stringify({ query, ...Object.fromEntries(given) }).replaceAll("'", "'\\''")}'`;
+  const header = isSignedIn() ? '-H "Authorization: Bearer $WORLDDB_TOKEN" ' : ""; // Its name: code that is copied goes anywhere.
+  if (kind === "curl") return `curl ${header}-H 'content-type: application/json' ${location.origin}/v1/recall -d '${JSON.stringify({ query, ...Object.fromEntries(given) }).replaceAll("'", "'\\''")}'`;
   if (kind === "test") return `def test_recall(memory):\n    found = [hit.node.content for hit in ${call}]\n    assert found[:1] == ${JSON.stringify(hits.slice(0, 1).map((hit) => hit.node.content))}\n`;
   return `from worlddb import Memory\n\nwith Memory("memory.db") as memory:\n    for hit in ${call}:\n        print(hit.node.content)\n`;
 }

@@ -144,7 +144,7 @@ export function OneMemory({ where, access, scope, stamp }) {
     save(`proof-${memory.id.slice(0, 8)}.json`, JSON.stringify(proven, null, 1));
     notify("The proof was saved. Anybody can verify it on the page “Verify a proof”.");
   });
-  return html`<${Loaded} of=${page}>${({ memory, near, chain, commits }) => html`
+  return html`<${Loaded} of=${page} title="Memory">${({ memory, near, chain, commits }) => html`
     <p class="small"><a href=${link("memories")}>Memories</a></p>
     <h1>${memory.isName ? memory.name || memory.type : "Memory"} ${memory.retired && html`<${Chip} kind="warn">ended</${Chip}>`}</h1>
     <${Marked} text=${memory.text || textOf(memory)} edges=${near.edges.filter((edge) => edge.source === memory.id)} />

@@ -138,8 +138,9 @@ function Slow() {
   return told === null ? null : html`<div class="slow" role="status">Preparing … The first question to a large store after a start builds its index; the next ones are quick.${told && html` <span class="small">${told}</span>`}</div>`;
 }
 
-export function Loaded({ of, children }) {
-  if (of.error) return html`<${Problem} error=${of.error} again=${of.again} />`;
+/** What was loaded, by `children(data)`; `title` is the heading of a page that has none without its data. */
+export function Loaded({ of, title, children }) {
+  if (of.error) return html`${title && html`<h1>${title}</h1>`}<${Problem} error=${of.error} again=${of.again} />`;
   if (!of.data) return html`<p class="loading" role="status">Loading …</p><${Slow} />`;
   // What is there stays until the next comes: nothing jumps.
   return html`<div class=${of.loading ? "busy" : ""} aria-busy=${of.loading}>${children(of.data)}</div>${of.loading && html`<${Slow} />`}`;

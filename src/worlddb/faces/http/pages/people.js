@@ -75,7 +75,7 @@ function TimeLine({ id, texts, canWrite, scope }) {
 function Person({ id, params, access, scope, stamp }) {
   const canWrite = !access.read_only && !params.as_of && !params.known_at;
   const page = useLoaded((signal) => loadPerson(id, scope, params, signal), [id, params.scope, params.as_of, params.known_at, stamp]);
-  return html`<${Loaded} of=${page}>${({ identity, texts, edges }) => html`<p class="small"><a href=${link("people")}>People and names</a></p><h1>${identity.names[0] || "Name"}</h1>
+  return html`<${Loaded} of=${page} title="Name">${({ identity, texts, edges }) => html`<p class="small"><a href=${link("people")}>People and names</a></p><h1>${identity.names[0] || "Name"}</h1>
     <${Identity} identity=${identity} canWrite=${canWrite} scope=${scope} />
     <${Facts} texts=${texts} edges=${edges} /><${TimeLine} id=${id} texts=${texts} canWrite=${canWrite} scope=${scope} />
     <p class="small"><a href=${link("worlds", "", { start: id })}>Show it in the graph</a></p>`}</${Loaded}>`;
