@@ -91,7 +91,9 @@ def test_names_are_shown_and_split(store: Path) -> None:
         [oslo] = [one.id for one in memory.list()]
     shown = inside("identity", str(sarah.id)[:12], "--db", store)
     assert "Sarah Chen" in shown.out
-    assert data(store, "identity", sarah.id)["names"] == ["Sarah Chen"]
+    for said in (sarah.id, "Sarah Chen", "sarah"):
+        assert data(store, "identity", said)["names"] == ["Sarah Chen"]
+    assert "no memory or name here is 'Bob'" in inside("identity", "Bob", "--db", store).err
     done = inside("proposals", "split", sarah.id, oslo, "--db", store)
     assert "the second one is" in done.out
     assert "worlddb undo" in done.out

@@ -481,3 +481,22 @@ def test_documents_whose_files_are_gone_are_told_and_retired_on_request(tmp_path
     refused = in_process(*give, "--retire-missing")
     assert (refused.code, "has no document at all" in refused.err) == (2, True)
     assert in_process(*db, "write", "x", "--dry-run").code == 2
+
+
+def test_an_option_may_have_the_name_it_has_in_python(store: Store) -> None:
+    done = store.data(
+        "write",
+        "The shelf is full.",
+        "--names",
+        "Zoe",
+        "--name",
+        "Yan",
+        "--tags",
+        "a",
+        "--tag",
+        "b",
+    )
+    assert {one["name"] for one in done["entities"]} >= {"Zoe", "Yan"}
+    assert store.data("read", done["id"])["metadata"]["tags"] == ["a", "b"]
+    assert "--names" not in store("write", "--help").out
+    assert len(store.data("recall", "shelf", "--types", "Memory", *HASH)["hits"]) == 1

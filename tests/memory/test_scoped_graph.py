@@ -240,3 +240,37 @@ def test_the_consolidator_runs_in_the_background_until_the_memory_is_closed() ->
     assert not memory.background.is_running
     with pytest.raises(InvalidInputError, match="every_s"):
         Memory(":memory:", consolidate_every_s=0)
+
+
+def test_an_identity_is_found_by_a_name(memory: Memory, bob: Memory) -> None:
+    done = memory.write("Sarah Chen plays in AC/DC.", names=["Sarah Chen"], aliases=["SC"], at=JAN)
+    [sarah] = [one.id for one in done.entities if one.name == "Sarah Chen"]
+    for said in ("Sarah Chen", "sarah chen", "SC", "Sarah", str(sarah)[:8], str(sarah), sarah):
+        assert memory.identity(said).ids == (sarah,), said
+    for wrong in ("Nobody", "Bob Stone", "", "abcd"):
+        with pytest.raises(NotFoundError, match="no memory or name here"):
+            memory.identity(wrong)
+    with pytest.raises(NotFoundError):
+        bob.identity("Sarah Chen")
+    assert memory.identity("Bob Stone", user_id="bob").names == ("Bob Stone",)
+
+
+def test_a_name_of_several_is_nobodys_until_they_are_one(memory: Memory) -> None:
+    memory.write("Sarah Chen lives in Rome.", at=JAN)
+    oslo = memory.write("Sarah Chen moved to Oslo.", at=FEB)
+    sarah = memory.identity("Sarah Chen").ids[0]
+    second = memory.split(sarah, [oslo.id]).new
+    with pytest.raises(InvalidInputError, match=r"may mean several .*; give an id"):
+        memory.identity("Sarah Chen")
+    assert memory.identity(second).ids == (second,)
+    memory.accept_merge(memory.link("same_as", second, sarah).id)
+    assert set(memory.identity("Sarah Chen").ids) == {sarah, second}
+
+
+def test_a_name_that_is_also_the_start_of_an_id_is_asked_about(memory: Memory) -> None:
+    first = memory.write("Sarah Chen lives in Rome.", at=JAN)
+    start = str(first.id)[:4]
+    memory.write("A tag of the shelf.", names=[start], at=FEB)
+    with pytest.raises(InvalidInputError, match="may mean several"):
+        memory.identity(start)
+    assert memory.identity(str(first.id)).ids == (first.id,)

@@ -42,9 +42,9 @@ class Parameter(NamedTuple):
     `in_tool` is False for what would only distract a model.
 
     On the command line the parameter is the option `--name` unless `flags` spells it otherwise;
-    `hidden_flags` still work but are not shown. A `positional` one stands without an option, in
-    Python too. With `reads_stdin` the value '-' stands for stdin. `in_command` is False for what a
-    command takes in its own way.
+    `hidden_flags` and `--name` still work but are not shown. A `positional` one stands without an
+    option, in Python too. With `reads_stdin` the value '-' stands for stdin. `in_command` is False
+    for what a command takes in its own way.
     """
 
     name: str

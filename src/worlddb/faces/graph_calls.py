@@ -8,6 +8,7 @@ from typing import Any
 from worlddb.faces.call_parts import Call, Parameter
 
 QUERY_CHARS_MAX = 1 << 16  # As many bytes as the engine takes of one line.
+SAID_NAME_CHARS_MAX = 1_000  # More do not fit into the paths that proxies let through.
 IDS_MAX = 1_000  # Memories of one split, commits of one undo; more are no correction.
 
 QUERY = Parameter(
@@ -35,6 +36,15 @@ NODE = Parameter(
     required=True,
     positional=True,
     help="The id in hex of a memory or a name, or its first 4 or more digits.",
+)
+NAME = Parameter(
+    name="id",
+    type="text",
+    required=True,
+    positional=True,
+    most=SAID_NAME_CHARS_MAX,
+    help="A name as it is said in the scope; or the id in hex of a name or memory, or its first 4 "
+    "or more digits.",
 )
 DRY_RUN = Parameter(
     name="dry_run", type="flag", default=False, help="Say what would be done, and write nothing."
@@ -288,13 +298,16 @@ def _name_calls(
             title="Show an identity",
             summary="Show everything that was accepted as the same as a name",
             help="Show the names, sources and merges of everything accepted as the same.",
-            parameters=(NODE, *scopes),
+            parameters=(NAME, *scopes),
             result="Identity",
             effect="read",
             method="GET",
             path="/v1/identity/{id}",
             command="identity",
-            examples=("identity 77c1                   # all names of one person",),
+            examples=(
+                "identity 'Sarah Chen'           # all names of one person",
+                "identity 77c1                   # the same, by the id",
+            ),
         ),
         Call(
             name="conflicts",

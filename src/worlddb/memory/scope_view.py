@@ -39,7 +39,7 @@ from worlddb.model.records import (
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, ListedOnly
 from worlddb.view.node_filters import TrustLevels
-from worlddb.view.visibility import NOWHERE, Moment, View, is_answer, moment_of
+from worlddb.view.visibility import NOWHERE, Moment, View, accepted_class, is_answer, moment_of
 
 DEFAULT_USER = "default"
 
@@ -357,6 +357,32 @@ def find_memory(view: View, given: bytes | str) -> tuple[int, Node]:
 def find_inside(view: View, given: bytes | str) -> tuple[int, Node]:
     """Return a node that can be seen, a memory or a name, as `find_memory` does."""
     return _find(view, given, lambda body: True, "memory or name")
+
+
+def find_named(view: View, meant: View, given: bytes | str) -> int:
+    """Return the row of a node by its id, as `find_inside`, or by a name in the scopes meant.
+
+    Raises:
+        InvalidInputError: the start of several ids, a name of several, or both.
+        NotFoundError: nothing here has such an id or name.
+    """
+    prefix = ""
+    with suppress(InvalidInputError):
+        prefix = parse_prefix(given) if isinstance(given, str) else ""
+    if not isinstance(given, str) or len(prefix) == 2 * ID_BYTES:
+        return find_inside(view, given)[0]
+    from worlddb.recall.question import borne_by
+
+    named = borne_by(meant, given)
+    with suppress(NotFoundError):
+        named |= {find_inside(view, given)[0]} if prefix else set()
+    if not named:
+        raise NotFoundError(f"no memory or name here is {given!r:.80}; recall it to see who is")
+    reader = view.reader
+    if not named <= accepted_class(reader, {min(named)}, view.moment, inside=view.keep_world):
+        some = ", ".join(Id(body.id).short for body in reader.bodies(sorted(named)[:SHOWN]))
+        raise InvalidInputError(f"{given!r:.80} may mean several ({some}); give an id")
+    return min(named)
 
 
 def _find(

@@ -40,7 +40,14 @@ from worlddb.memory.scope_sight import (
     visible_commit,
     whole_commit,
 )
-from worlddb.memory.scope_view import CallerScopes, find_inside, find_memory, like, refuse_untrusted
+from worlddb.memory.scope_view import (
+    CallerScopes,
+    find_inside,
+    find_memory,
+    find_named,
+    like,
+    refuse_untrusted,
+)
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
@@ -283,14 +290,14 @@ class ScopedGraph:
         return self._own(split(engine.store, engine.clock, tx, entity, mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
-        """Return everything that was accepted as the same as a name: names, sources, merges.
+        """Return all that was accepted as the same as a name, which is given as said or by its id.
 
         Raises:
-            InvalidInputError, NotFoundError: there is no such name here.
+            InvalidInputError, NotFoundError: there is no such name here, or several bear it.
             RejectedError: the scope is outside the bounds of this memory.
         """
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
-            row, _ = find_inside(view, id)
+            row = find_named(view, self._view(view.reader, self.scopes.groups(scope)), id)
             # What is outside neither counts nor leads on.
             keep = partial(inside_scopes, view) if view.worlds != [ROOT_ROW] else None
             found = lookup.export_identity(view.reader, row, view.moment, keep)

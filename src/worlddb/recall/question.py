@@ -217,6 +217,16 @@ def named_rows(
     )
 
 
+def borne_by(view: View, name: str) -> set[int]:
+    """Return the nodes of a view with a name or alias; with a first name, those of one person."""
+    names, key = StoreNames(view, lambda said: dict.fromkeys(said, 1)), name_key(name)
+    rows = view.keep(names.bearers_of([key]).get(key, ()))
+    bodies = view.reader.bodies(sorted(rows), view.moment.known)
+    if named := {body.row for body in bodies if body.name}:  # A text may only open with it.
+        return named
+    return one_person(names, view.reader, names.first_named(key), view.moment, True)
+
+
 def like_names(key: str, known: Iterable[str]) -> list[str]:
     """Return the keys that a key is with a slip of the pen, or that it stands inside of."""
     from rapidfuzz.distance import OSA

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from worlddb import Memory, verify_proof
+from worlddb import Client, Memory, verify_proof
 from worlddb.faces.http.access_tokens import make_access
 
 from .serving import Site, serving, token
@@ -58,6 +58,17 @@ def test_merges_are_decided_and_undone(site: Site) -> None:
     names = ada.get(f"/v1/identity/{one['left']}").data["names"]
     assert set(names) == {"Sarah Chen", "Sara Chen"}
     assert ada.post(f"/v1/proposals/{edge}", decision="undo").data["status"] == "pending"
+
+
+def test_an_identity_by_a_name(site: Site) -> None:
+    ada, bob = site.as_("ada"), site.as_("bob")
+    ada.post("/v1/memories", text="The band.", names=["AC/DC"])
+    for said, name in (("Sarah%20Chen", "Sarah Chen"), ("AC%2FDC", "AC/DC"), ("AC/DC", "AC/DC")):
+        assert ada.get(f"/v1/identity/{said}").data["names"] == [name]
+        assert bob.get(f"/v1/identity/{said}").status == 404
+    assert ada.get("/v1/identity/").status == 400
+    with Client(site.url, token="ada") as client:
+        assert client.identity("AC/DC").names == ("AC/DC",)
 
 
 def test_history_and_undo_stay_inside_a_token(site: Site) -> None:

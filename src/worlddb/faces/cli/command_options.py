@@ -365,7 +365,9 @@ def _options(one: Parameter) -> Iterator[Option]:
     elif one.type == "share":
         settings["type"] = share
     yield Option(flags, settings)
-    for name in one.hidden_flags:
+    # The name that the other faces have works, too: `--tags` is `--tag`.
+    others = {*one.hidden_flags, plain_option(one)}
+    for name in sorted(others.difference(flags)):
         yield Option((name,), settings | {"help": argparse.SUPPRESS})
 
 
@@ -381,7 +383,12 @@ def destination(one: Parameter) -> str:
 
 def option_of(one: Parameter) -> str:
     """Return the option by which a parameter is given."""
-    return one.flags[-1] if one.flags else f"--{one.name.replace('_', '-')}"
+    return one.flags[-1] if one.flags else plain_option(one)
+
+
+def plain_option(one: Parameter) -> str:
+    """Return the option that is the name of a parameter."""
+    return f"--{one.name.replace('_', '-')}"
 
 
 def whole_number(least: int | None, most: int | None) -> Callable[[str], int]:

@@ -109,7 +109,7 @@ def path_model(call: Call) -> type[BaseModel]:
 def rest_routes(threads: Threads) -> list[Route]:
     """Return the routes of the calls of Memory."""
     return [
-        Route(call.path, _endpoint(call, threads, memory_for), methods=[call.method])
+        Route(_pattern(call), _endpoint(call, threads, memory_for), methods=[call.method])
         for call in MEMORY_CALLS
     ]
 
@@ -120,6 +120,13 @@ def server_routes(threads: Threads, desk: TokenDesk) -> list[Route]:
         Route(call.path, _endpoint(call, threads, lambda: desk), methods=[call.method])
         for call in SERVER_CALLS
     ]
+
+
+def _pattern(call: Call) -> str:
+    """Return the path of a call for the router: a name at its end may have slashes ("AC/DC")."""
+    name = (call.path_parameters() or ("",))[-1]
+    is_said = name and call.parameter(name).type == "text" and call.path.endswith(f"{{{name}}}")
+    return f"{call.path[:-1]}:path}}" if is_said else call.path
 
 
 def _endpoint(
