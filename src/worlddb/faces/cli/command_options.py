@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from worlddb import errors
 from worlddb.errors import InvalidInputError
-from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter
+from worlddb.faces.call_parts import SCOPE_KINDS, Call, Parameter
 from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
