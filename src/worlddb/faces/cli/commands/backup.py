@@ -69,7 +69,10 @@ def run_copy(args: argparse.Namespace) -> int:
     from worlddb.audit.store_files import is_encrypted
     from worlddb.world_db import open as open_store
 
-    source, target = existing_store(checked_path(args.source)), checked_path(args.target)
+    source, target = (
+        existing_store(checked_path(args.source), "give another SOURCE"),
+        checked_path(args.target),
+    )
     is_same = source == target
     if is_file(source) and is_file(target) and os.path.exists(target):
         is_same = os.path.samefile(source, target)
@@ -278,7 +281,10 @@ def run_restore(args: argparse.Namespace) -> int:
       worlddb restore monday.db                       # into a store that is gone
       worlddb restore monday.db --db work.db --force  # in the place of what it holds
     """
-    backup, path = existing_store(checked_path(args.backup)), store_path(args)
+    backup, path = (
+        existing_store(checked_path(args.backup), "give another BACKUP"),
+        store_path(args),
+    )
     if not (is_file(backup) and is_file(path)):
         raise StorageError("only a file is restored, from a file; give --db PATH")
     refuse_store(backup, path)
@@ -521,6 +527,8 @@ def run_import(args: argparse.Namespace) -> int:
 
 def _import_from(args: argparse.Namespace) -> int:
     from worlddb.faces.cli.command_files import open_memories
+    from worlddb.faces.cli.command_options import DEFAULT_USER
+    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.interchange import READERS, import_items
 
     if not os.path.exists(args.file):
@@ -551,7 +559,13 @@ def _import_from(args: argparse.Namespace) -> int:
             print(f"left out: {one_line(why)}", file=sys.stderr)
 
         counts = import_items(
-            memory, args.kind, items, scope, on_item=count_item, on_refused=refuse
+            memory,
+            args.kind,
+            items,
+            scope,
+            user_id=settings_from(args).user_id or DEFAULT_USER,
+            on_item=count_item,
+            on_refused=refuse,
         )
     told = "{items:,} items: {created:,} remembered, {known:,} known already, {refused:,} left out"
     return report(args, counts.to_dict(), told.format(**counts.to_dict()))
