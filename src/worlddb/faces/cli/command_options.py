@@ -133,9 +133,14 @@ class Parser(argparse.ArgumentParser):
         return [
             f"'{self.prog} {name} {word}'"
             for name, parser in self.commands.items()
-            for one in parser._actions
-            if not one.option_strings and word in (one.choices or ())
+            if word in parser.words
         ]
+
+    @property
+    def words(self) -> set[str]:
+        """The words that the arguments without an option's name may be."""
+        plain = (one for one in self._actions if not one.option_strings)
+        return {str(word) for one in plain for word in one.choices or ()}
 
     @property
     def commands(self) -> dict[str, Parser]:
@@ -527,15 +532,20 @@ def open_for(call: Call, args: argparse.Namespace) -> Memory:
     return open_memories(args, create=is_new, asks=call.effect == "search", reads=adds)
 
 
+def user_of(args: argparse.Namespace) -> str:
+    """Return the user whose memories are meant where a command names none."""
+    from worlddb.faces.face_settings import settings_from
+
+    return settings_from(args).user_id or DEFAULT_USER
+
+
 def nothing_found(memory: Memory, args: argparse.Namespace, empty: str = "nothing found") -> str:
     """Return the message for an empty result; if no scope was named, with scopes to try."""
     if scope_ids(args) or getattr(args, "cursor", None) or not memory.db.log(after=0, limit=1):
         return empty
     import shlex
 
-    from worlddb.faces.face_settings import settings_from
-
-    user = settings_from(args).user_id or DEFAULT_USER
+    user = user_of(args)
     scopes = memory.list_scopes(limit=SCOPES_HINTED + 2)
     others = [one for one in scopes if one.name != f"user:{user}"]
     flags = [f"--{one.kind}-id {shlex.quote(one.value)}" for one in others][:SCOPES_HINTED]

@@ -204,6 +204,10 @@ class Progress:
         """Take in how much is done and, if that is known, of how much."""
         self.done, self.total = done, self.total if total is None else total
 
+    def count(self) -> None:
+        """Count one more that is done."""
+        self.done += 1
+
     def tell(self, text: str) -> None:
         """Write a line that stays."""
         if self.visible:

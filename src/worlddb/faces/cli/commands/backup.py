@@ -30,7 +30,7 @@ from worlddb.faces.cli.command_files import (
     refuse_store,
     store_path,
 )
-from worlddb.faces.cli.command_options import command, flag, number, option, report
+from worlddb.faces.cli.command_options import command, flag, number, option, report, user_of
 from worlddb.faces.cli.terminal import Progress, amount, one_line
 from worlddb.faces.user_paths import (
     checked_path,
@@ -381,13 +381,11 @@ def _export_user(args: argparse.Namespace) -> int:
     import json
 
     from worlddb.faces.cli.command_files import open_memories
-    from worlddb.faces.cli.command_options import DEFAULT_USER
-    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.interchange import mif_document
 
     with open_memories(args) as memory:
         if args.to == "person":
-            user = args.user_id or settings_from(args).user_id or DEFAULT_USER
+            user = args.user_id or user_of(args)
             document = memory.export(user_id=user, receipt=args.receipt).to_dict()
         else:
             document = mif_document(memory, {"user_id": args.user_id} if args.user_id else {})
@@ -527,8 +525,6 @@ def run_import(args: argparse.Namespace) -> int:
 
 def _import_from(args: argparse.Namespace) -> int:
     from worlddb.faces.cli.command_files import open_memories
-    from worlddb.faces.cli.command_options import DEFAULT_USER
-    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.interchange import READERS, import_items
 
     if not os.path.exists(args.file):
@@ -551,21 +547,14 @@ def _import_from(args: argparse.Namespace) -> int:
         Progress("importing", unit="items", tells=True) as progress,
         open_memories(args, create=True, reads=True) as memory,
     ):
-
-        def count_item() -> None:
-            progress.done += 1
-
-        def refuse(why: str) -> None:
-            print(f"left out: {one_line(why)}", file=sys.stderr)
-
         counts = import_items(
             memory,
             args.kind,
             items,
             scope,
-            user_id=settings_from(args).user_id or DEFAULT_USER,
-            on_item=count_item,
-            on_refused=refuse,
+            user_id=user_of(args),
+            on_item=progress.count,
+            on_refused=lambda why: print(f"left out: {one_line(why)}", file=sys.stderr),
         )
     told = "{items:,} items: {created:,} remembered, {known:,} known already, {refused:,} left out"
     return report(args, counts.to_dict(), told.format(**counts.to_dict()))
