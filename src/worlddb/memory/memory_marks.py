@@ -17,13 +17,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.draft_builder import name_key
 from worlddb.ingest.draft_parts import QUARANTINE
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode
+from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor
 from worlddb.model.inputs import Instant, check_names, from_micros, to_micros
+from worlddb.model.origin import Origin
+
+if TYPE_CHECKING:
+    from worlddb.memory.writes import ScopeDestination
 
 TAGS, PINNED = "tags", "pinned"
 UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -150,6 +154,38 @@ class StatedNames:
             aliases = self.aliases.get(name, ())
             draft = _with_name(draft, name, aliases, about=name in self.names)
         return draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedTerms:
+    """What a caller states beside a text to remember, as it was given.
+
+    `marks` has metadata, tags, pin, expires_at and ttl by name; see `Memory.write` for the rest.
+    """
+
+    at: Instant | None
+    source: str | Sequence[str] | None
+    marks: Mapping[str, Any]
+    names: str | Sequence[str] | None = None
+    aliases: Aliases | None = None
+    key: str | None = None
+    extractor: Extractor | str | None = None
+    origin: Origin | None = None
+    scope: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTerms:
+    """What a caller states beside a text, checked, without secrets, and with its destination."""
+
+    destination: ScopeDestination
+    at: Instant | None = None
+    source: str | Sequence[str] | None = None
+    marks: Marks = NO_MARKS
+    names: StatedNames | None = None
+    extractor: Extractor | str | None = None
+    origin: Origin | None = None
+    secrets: tuple[str, ...] = ()
 
 
 def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> StatedNames:
