@@ -75,7 +75,7 @@ class Column:
         return self._held
 
     def numbers_of(self, condition: Condition) -> Mask:
-        """Return of which distinct values a comparison is true."""
+        """Return for which distinct values a comparison is true."""
         found = np.zeros(len(self.values), dtype=np.bool_)
         wanted = {"$eq": (condition.value,), "$in": condition.value}.get(condition.operator)
         if wanted is not None:
@@ -112,7 +112,7 @@ class RowFilter:
         self.maybe: Mask = self.surely
 
     def mask(self, rows: NDArray[np.int64]) -> Mask:
-        """Return of which rows the condition is true."""
+        """Return for which rows the condition is true."""
         inside = rows < len(self.maybe)
         found: Mask = np.zeros(len(rows), dtype=np.bool_)
         found[inside] = self.surely[rows[inside]]
@@ -125,12 +125,12 @@ class RowFilter:
         return found
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that the condition is true of."""
+        """Return those of some rows for which the condition is true."""
         wanted = np.fromiter(rows, np.int64)
         return set(wanted[self.mask(wanted)].tolist())
 
     def few(self, most: int, among: NDArray[np.int64] | None = None) -> list[int] | None:
-        """Return all rows, or those `among` some, that the condition is true of.
+        """Return all rows, or those `among` some, for which the condition is true.
 
         None if they may be more than `most`.
         """
@@ -235,7 +235,7 @@ class FieldIndex:
     def _masks(
         self, condition: Condition, at: int, size: int, ends: Sequence[int]
     ) -> tuple[Mask, Mask]:
-        """Return the rows that a condition is surely true of, and those it may be true of."""
+        """Return the rows for which a condition is surely true, and those for which it may be."""
         if condition.parts:
             surely, maybe = zip(
                 *(self._masks(part, at, size, ends) for part in condition.parts), strict=True

@@ -66,7 +66,7 @@ class Bm25:
         return len(self._lengths)
 
     def among(self, places: Mask) -> Bm25:
-        """Return the same documents; how common words are is told by those at some places."""
+        """Return the same documents, with word frequencies counted among some places only."""
         found = copy(self)
         found._among = places
         found._total = int(np.frombuffer(self._lengths, dtype=np.uint32)[places].sum())
@@ -139,7 +139,7 @@ class Bm25:
         return scores
 
     def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return which share of weighted words each document has, counted by their rarity."""
+        """Return for each document the share of the weighted words that it has, by rarity."""
         top = self.rarity_max
         worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
         total = sum(worth.values())
@@ -392,7 +392,7 @@ class HeldWorld:
     def narrowed(
         self, view: View, rows_within: Iterable[NDArray[np.int64] | None]
     ) -> tuple[HeldWorld, Mask]:
-        """Return what is inside all groups of a view, and where; the rows of each, if at hand."""
+        """Return a mask of what is inside all groups of a view, and the places; rows if known."""
         rows, within = np.frombuffer(self.rows, dtype=np.int64), np.ones(len(self), dtype=np.bool_)
         for group, known in zip(view.within, rows_within, strict=True):
             kept = sorted(view.keep_inside(set(self.rows), group)) if known is None else known
@@ -489,7 +489,7 @@ class HeldWorld:
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
 
     def said_at(self, reader: Reader, places: Sequence[int]) -> SaidWords:
-        """Return the different words of texts; those of some places are read if they were not."""
+        """Return the distinct words of texts; words of places that were not read yet are read."""
         rows = [self.rows[at] for at in places if at not in self.said]
         for body in reader.bodies(sorted(rows), self.known):
             self.said.add(self.place[body.row], body.content)
@@ -534,7 +534,7 @@ class HeldWorld:
         return mask
 
     def are_answers(self, doors: bool = False) -> Mask:
-        """Return which places can be answers; with `doors`, also nodes with a name only."""
+        """Return which places can be answers; with `doors`, also nodes that have only a name."""
         mask = np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)
         return mask | np.frombuffer(self.doors, dtype=np.bool_) if doors else mask
 
@@ -550,7 +550,7 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
 
 
 class ChosenIds(Sequence[bytes]):
-    """The ids at some places. Of thousands of candidates, those of a few are looked at."""
+    """The ids at some places, looked up when used: of thousands of candidates, few are needed."""
 
     def __init__(self, ids: Sequence[bytes], places: NDArray[np.intp]) -> None:
         self._ids = ids

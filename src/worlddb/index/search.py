@@ -134,7 +134,7 @@ class Search:
         return self.vectors().snapshot() if by_meaning else self._store.read()
 
     def lacks_names(self, reader: Reader) -> bool:
-        """Return whether so many names are not filed that they are better filed than searched."""
+        """Return whether so many names are missing from the index that filing them pays."""
         nodes = reader.head().nodes
         if nodes <= HELD_MAX or self._store.read_only or reader.is_uncommitted:
             return False  # A world in memory has names of its own.
@@ -233,7 +233,7 @@ class Search:
             return self._interiors
 
     def wide(self) -> StoreSearch:
-        """Return the search through the whole-store indexes, for worlds too large to be held."""
+        """Return the search through the store's indexes, for worlds too large to be held."""
         with self._lock:
             if self._wide is None:
                 from worlddb.index.store_search import StoreSearch
@@ -262,14 +262,14 @@ class Search:
         return follower is not None
 
     def unembedded(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
-        """Return how many nodes that `keep` lets through wait for a vector in the background."""
+        """Return how many nodes that pass `keep` wait for a vector."""
         found = self._vectors
         if found is None or not found.is_followed or found.is_current(reader):
             return 0
         return self.vectors().missing(reader, keep)
 
     def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
-        """Return what a filter says of the rows of a snapshot, as of commit `known`."""
+        """Return the test that a filter is of the rows of a snapshot, as of commit `known`."""
         with self._lock:
             if self._fields is None:
                 from worlddb.index.field_index import FieldIndex
@@ -326,7 +326,7 @@ class Search:
 
 
 class AnyMoment(Moment):
-    """At no time in particular: what began later or has ended counts, too."""
+    """A moment that every node holds at, whether it begins later or has ended."""
 
     __slots__ = ()
 
@@ -336,7 +336,7 @@ class AnyMoment(Moment):
 
 
 class HeldKey(NamedTuple):
-    """What is held: some worlds, with or without their members, at a moment."""
+    """The key of a held world: some worlds, with or without members, at a moment."""
 
     worlds: tuple[int, ...]
     members: bool
@@ -345,14 +345,14 @@ class HeldKey(NamedTuple):
 
 
 def _new_world(key: HeldKey) -> HeldWorld:
-    """Return worlds in memory that nothing was read of yet."""
+    """Return an empty held world; the next `follow` reads it."""
     from worlddb.index.held_world import HeldWorld  # Late: opening a store needs no numpy.
 
     return HeldWorld(key.worlds, key.members)
 
 
 def _new_large_world(key: HeldKey) -> HeldWorld:
-    """Return worlds of which only the rows will be held."""
+    """Return an empty large world, of which only rows and vectors are held."""
     from worlddb.index.large_world import LargeWorld
 
     return LargeWorld(key.worlds, key.members)
@@ -466,7 +466,7 @@ class HeldWorlds:
 
 
 class _StoppedError(Exception):
-    """The store is being closed."""
+    """Raised in the thread that embeds, because the store is being closed."""
 
 
 class VectorFollower:

@@ -195,7 +195,7 @@ def _name(model: ModelRow) -> bytes:
 
 
 class WordCounts(NamedTuple):
-    """How many nodes have each word, of how many, how many words a node has on average.
+    """Document frequencies: nodes by word, the number of nodes, the mean number of words.
 
     `rows` are all nodes to be ranked, where they were found by counting; `found` are those of each
     word.
@@ -215,7 +215,7 @@ def best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
 
 
 class AskedInside(NamedTuple):
-    """What was found out about a view: the nodes of words, the rows inside, the smallest group."""
+    """Cached facts about a view: the nodes of words, the rows inside, the smallest group."""
 
     view: View
     found: dict[str, list[int]]
@@ -305,7 +305,7 @@ class StoreSearch:
         return {word: found[word] for word in asked}
 
     def _asked(self, view: View) -> AskedInside:
-        """Return what this thread has found out about a view; a recall asks repeatedly."""
+        """Return this thread's cached facts about a view; one recall asks for them repeatedly."""
         last: AskedInside | None = getattr(self._last, "asked", None)
         if last is None or last.view is not view:
             last = self._last.asked = AskedInside(view, {}, *self._rows_of_groups(view))
@@ -530,7 +530,7 @@ def _has_word(reader: Reader, word: str, rows: Rows) -> bool:
 
 
 def _with_the_rarest(counted: WordCounts, asked: Mapping[str, float], most: int) -> list[int]:
-    """Return the nodes that have the most of what is asked, by the rarity of the words alone."""
+    """Return the nodes that have most of the weighted words, by the rarity of the words alone."""
     rows = counted.rows or []
     if len(rows) <= most:
         return rows

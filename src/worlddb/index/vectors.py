@@ -123,7 +123,7 @@ class Vectors:
         return vector if vector.any() else plain
 
     def senses(self, text: str) -> tuple[Any, float | None]:
-        """Return what some embedders know beside vectors; None for each that this one does not.
+        """Return the optional skills of an embedder; None for each that this one does not have.
 
         The first tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), if the
         embedder reads the script of a text. The second is the cosine of unrelated texts.
@@ -132,7 +132,7 @@ class Vectors:
         return lacking if self.reads(text) else None, getattr(self._embedder, "usual_cosine", None)
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
-        """Return what embeds single words; None if nothing does, or not in the script of a text."""
+        """Return the embedder of single words; None if there is none for the script of a text."""
         found: Any = getattr(self._embedder, "word_vectors", None)
         return found if found is not None and self.reads(text) else None
 
@@ -287,7 +287,7 @@ class Vectors:
         self._complete_tokens()
 
     def _complete_tokens(self) -> None:
-        """Make lost token vectors again; texts without any are read in vain."""
+        """Make lost token vectors again; texts that have none are read, too, without effect."""
         after = ROOT_ROW
         while getattr(self._embedder, "read_texts", None) is not None:
             with self._store.read() as reader:
@@ -446,7 +446,7 @@ class Vectors:
         return found, model
 
     def _made_early(self, reader: Reader, rows: list[int]) -> list[tuple[int, bytes]]:
-        """Return vectors that the background has not come to yet, of the newest of some nodes."""
+        """Return vectors of the newest of some nodes that the background has not stored yet."""
         last = self._embedded(reader)
         waiting = [row for row in rows if row > last]
         new = [row for row in waiting if row not in self._early][-EARLY_MAX:]
@@ -459,7 +459,7 @@ class Vectors:
         return [(row, body) for row in waiting if (body := self._early.get(row)) is not None]
 
     def missing(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
-        """Return how many of the newest nodes that `keep` lets through have no vector yet."""
+        """Return how many of the newest nodes that pass `keep` have no vector yet."""
         last, newest = self._embedded(reader), reader.head().nodes
         rows = range(max(last, newest - MISSING_MAX) + 1, newest + 1)
         left = [row for row in rows if row not in self._early]
@@ -520,7 +520,7 @@ class SaidWords:
         asked: Mapping[str, float],
         embed: Callable[[Sequence[str]], NDArray[np.float32]],
     ) -> NDArray[np.float64]:
-        """Return how well some texts meet weighted words, 0 to 1: each by the word most like it."""
+        """Return how well texts match weighted words, 0 to 1: each word by the most similar one."""
         total = sum(asked.values())
         if not total or not len(places):
             return np.zeros(len(places))
@@ -578,7 +578,7 @@ class SimilarWords:
         self._asked, self._embed, self._said = asked, embed, said
 
     def read(self, places: Sequence[int]) -> NDArray[np.float64]:
-        """Return how well the candidates at some positions meet the question, 0 to 1."""
+        """Return how well the candidates at some positions match the question, 0 to 1."""
         said, numbers = self._said(places)
         return said.met(numbers, self._asked, self._embed)
 

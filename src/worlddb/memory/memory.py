@@ -13,6 +13,7 @@ or as a function of a reader; the end of the class says where.
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -56,6 +57,17 @@ def _of(part: str, method: Callable[Concatenate[Any, P], R]) -> Callable[Concate
     def call(memory: Memory, /, *given: P.args, **named: P.kwargs) -> R:
         return method(getattr(memory, part), *given, **named)
 
+    return call
+
+
+def _by_reader(
+    function: Callable[Concatenate[MemoryReader, P], R],
+) -> Callable[Concatenate[Memory, P], R]:
+    """Return a method of `Memory` that calls this function with the reader of the memory."""
+    call = _of("_reader", function)
+    _, *others = inspect.signature(function).parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    vars(call)["__signature__"] = inspect.signature(function).replace(parameters=[own, *others])
     return call
 
 
@@ -236,7 +248,10 @@ class Memory:
     def __repr__(self) -> str:
         return f"Memory({self.db.path!r})"
 
-    # -- writing -----------------------------------------------------------------------------------
+    # -- calls of the parts ------------------------------------------------------------------------
+
+    write = _of("_writer", MemoryWriter.write)
+    amend = _of("_writer", MemoryWriter.amend)
 
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
         """Pin a memory: `context` gives it first, whatever the question.
@@ -260,6 +275,24 @@ class Memory:
         self._writer.mark(id, Marks(metadata={PINNED: False}, expires=None), scope)
         return self.read(id, **scope)
 
+    recall = _of("_reader", MemoryReader.recall)
+    context = _by_reader(prompt_context.context)
+    list = _of("_reader", MemoryReader.list)
+    read = _of("_reader", MemoryReader.read)
+    warm = _of("_reader", MemoryReader.warm)
+    list_scopes = _by_reader(listings.list_scopes)
+    fading = _by_reader(listings.fading)
+    pending = _by_reader(listings.pending)
+    interior = _by_reader(listings.interior)
+    reads = _by_reader(listings.reads)
+    export = _by_reader(receipts.export)
+    verify_receipt = _by_reader(receipts.verify_receipt)
+
+    retire = _of("_ender", MemoryEnder.retire)
+    retire_all = _of("_ender", MemoryEnder.retire_all)
+    purge_scope = _of("_ender", MemoryEnder.purge_scope)
+    erase = _of("_ender", MemoryEnder.erase)
+
     @property
     def files(self) -> Files:
         """The files of the usual scope, with their versions; recall finds what they say.
@@ -277,29 +310,6 @@ class Memory:
             RejectedError: the scope is outside the bounds of this memory.
         """
         return scope_files(self._writer, scope)
-
-    # -- calls of the parts ------------------------------------------------------------------------
-
-    write = _of("_writer", MemoryWriter.write)
-    amend = _of("_writer", MemoryWriter.amend)
-
-    recall = _of("_reader", MemoryReader.recall)
-    context = _of("_reader", prompt_context.context)
-    list = _of("_reader", MemoryReader.list)
-    read = _of("_reader", MemoryReader.read)
-    warm = _of("_reader", MemoryReader.warm)
-    list_scopes = _of("_reader", listings.list_scopes)
-    fading = _of("_reader", listings.fading)
-    pending = _of("_reader", listings.pending)
-    interior = _of("_reader", listings.interior)
-    reads = _of("_reader", listings.reads)
-    export = _of("_reader", receipts.export)
-    verify_receipt = _of("_reader", receipts.verify_receipt)
-
-    retire = _of("_ender", MemoryEnder.retire)
-    retire_all = _of("_ender", MemoryEnder.retire_all)
-    purge_scope = _of("_ender", MemoryEnder.purge_scope)
-    erase = _of("_ender", MemoryEnder.erase)
 
     list_files = _of("_files", ScopedFiles.list_files)
     read_file = _of("_files", ScopedFiles.read_file)
@@ -326,7 +336,7 @@ class Memory:
     log = _of("_graph", ScopedGraph.log)
     diff = _of("_graph", ScopedGraph.diff)
     prove = _of("_graph", ScopedGraph.prove)
-    prove_history = _of("_reader", receipts.prove_history)
+    prove_history = _by_reader(receipts.prove_history)
     check = _of("_graph", ScopedGraph.check)
     consolidate = _of("_graph", ScopedGraph.consolidate)
     edge_types = _of("_graph", ScopedGraph.edge_types)

@@ -40,13 +40,13 @@ Ttl: TypeAlias = float | str | timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What a memory is marked with; `expires` is a time in microseconds, None for no end."""
+    """Metadata and expiry of a memory; `expires` is in microseconds, None for no end."""
 
     metadata: Mapping[str, Any] | None
     expires: int | None
 
     def ending(self, draft: Draft) -> Draft:
-        """Return a draft of which everything that the text says ends with the memory.
+        """Return a draft whose nodes and edges end when the memory expires.
 
         Raises:
             InvalidInputError: the end is not after the beginning.
@@ -88,7 +88,7 @@ def marks_of(
     expires_at: Instant | None = None,
     ttl: Ttl | None = None,
 ) -> Marks:
-    """Return the marks of a write.
+    """Return the metadata and expiry that the options of a write state.
 
     Raises:
         InvalidInputError: a mark is wrong, or there are two ends.
@@ -113,7 +113,7 @@ def marks_of(
 
 
 def _seconds(ttl: Ttl) -> float:
-    """Return how many seconds something stays.
+    """Return a time to live in seconds.
 
     Raises:
         InvalidInputError: it is no time span above zero.
@@ -239,7 +239,7 @@ def _is_called(node: DraftNode, keys: Sequence[str]) -> bool:
 
 
 def _moved(edge: DraftEdge, before: set[str], now: str) -> DraftEdge:
-    """Return an edge that leads to and from the entity that several nodes have become."""
+    """Return an edge with its ends moved to the entity that several drafted nodes became."""
     source = now if edge.source in before else edge.source
     target = now if edge.target in before else edge.target
     return replace(edge, source=source, target=target)

@@ -46,7 +46,7 @@ Lines: TypeAlias = list[tuple[Id, str]]
 
 @dataclass(slots=True)
 class _Prompt:
-    """Lines that fit into a budget."""
+    """Collects the lines of a prompt within a budget of tokens."""
 
     left: int
     most: int

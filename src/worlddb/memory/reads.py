@@ -135,7 +135,7 @@ class MemoryReader:
     actor: str = ""
 
     def note(self, call: str, groups: Groups, question: str, hits: Iterable[bytes]) -> None:
-        """Record a read, if this store audits them."""
+        """Record a read, if this store was opened with `audit_reads`."""
         if self.db.audits_reads:
             from worlddb.audit.read_audit import note_read
 
@@ -143,7 +143,7 @@ class MemoryReader:
             note_read(engine.store, engine.clock(), self.actor, call, named, question, hits)
 
     def by_grant(self, scope: Mapping[str, Any], ask: Callable[[MemoryReader], R]) -> R:
-        """Return an answer for the caller, inside its own scopes or by grants in those it names.
+        """Return an answer from the caller's own scopes, or from named scopes that grants open.
 
         A grant counts that still stands after the answer was found: then all of it may be seen.
         """
@@ -198,19 +198,38 @@ class MemoryReader:
             ProviderError: the embedder failed or is missing.
             StorageError: the key for receipts cannot be made or read.
         """
+        asked: dict[str, Any] = {"names": names, "k": k, "max_tokens": max_tokens, "at": at}
+        asked |= {"min_confidence": min_confidence, "as_of": as_of, "known_at": known_at}
+        asked |= {"types": types, "where": where or None, "include_retired": include_retired}
+        asked |= {"summaries": summaries, "settings": settings}
+        if not receipt:
+            return self._answer(query or "", scope, **asked)
+        from worlddb.memory.receipts import receipted
+
+        return receipted(self, query or "", scope, **asked)
+
+    def _answer(
+        self,
+        query: str,
+        scope: Mapping[str, Any],
+        *,
+        names: str | Sequence[str] | None,
+        k: int,
+        max_tokens: int | None,
+        min_confidence: float | None,
+        as_of: Instant | None,
+        known_at: Instant | None,
+        types: Sequence[str] | None,
+        where: Mapping[str, Any] | None,
+        include_retired: bool,
+        at: Instant | None,
+        summaries: Literal["first"] | None,
+        settings: RecallSettings | None,
+    ) -> Recall:
+        """Return the answer to a question in the caller's own scopes; see `recall`."""
         from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
-        query = query or ""
-        where = where or None
-        if receipt:
-            from worlddb.memory.receipts import receipted
-
-            asked: dict[str, Any] = {"names": names, "k": k, "max_tokens": max_tokens, "at": at}
-            asked |= {"min_confidence": min_confidence, "as_of": as_of, "known_at": known_at}
-            asked |= {"types": types, "where": where, "include_retired": include_retired}
-            asked |= {"summaries": summaries, "settings": settings}
-            return receipted(self, query, scope, **asked)
         if isinstance(query, str) and not query.strip() and names is None:
             raise InvalidInputError("query: give a question of at least one word, or names")
         if where is not None:
@@ -253,7 +272,7 @@ class MemoryReader:
         return Recall(question=query)
 
     def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
-        """Return an answer without the homes of shared memories that are out of bounds.
+        """Return an answer without the parent ids of shared memories from scopes out of bounds.
 
         The id of a scope follows from its name: a caller that guesses one would see it confirmed.
         """
@@ -320,6 +339,9 @@ class MemoryReader:
         """Return a page of the memories in the caller's own scopes; see `list`.
 
         With `trusted`, a session is without the turns that are not trusted in full.
+
+        Raises:
+            InvalidInputError, RejectedError: as `list`.
         """
         check_whole(limit, "limit", 1, PAGE_MAX)
         chosen = None if types is None else check_words(types, "types")
@@ -338,7 +360,7 @@ class MemoryReader:
         )
 
     def _filtered(self, view: View, where: Mapping[str, Any] | None) -> View:
-        """Return a view of what a filter leaves."""
+        """Return a view that is limited to the memories that match a filter."""
         return filtered_view(self.db.engine, view, where)
 
     @granted
@@ -504,7 +526,7 @@ def _text(
     turns: int | None,
     levels: TrustLevels | None = None,
 ) -> str:
-    """Return what a memory says; of a whole, what its first `turns` parts say, or all of them.
+    """Return the text of a memory; of a session or document the first `turns` parts, or all.
 
     With `levels`, without the parts that are not trusted in full.
     """

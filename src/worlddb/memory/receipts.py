@@ -154,7 +154,7 @@ DIGITS = 6  # Of a confidence: more than anybody reads, fewer than rounding on m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Plain):
-    """What came of verifying a receipt.
+    """The result of verifying a receipt.
 
     `signed`: the key has signed it. `same`: the question, asked again as of then, has the same
     answer, byte for byte; what was erased is erased; what was exported is the export beside it.
@@ -172,7 +172,7 @@ class Verification(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A question as a receipt tells it: what was said, and how and when it was asked."""
+    """A recall as a receipt records it: the question, its options, scopes and times."""
 
     said: Mapping[str, Any]
     options: Mapping[str, Any]
@@ -183,7 +183,11 @@ class _Asked:
 
 
 def receipted(reader: MemoryReader, query: str, scope: Mapping[str, Any], **options: Any) -> Recall:
-    """Return the answer of `MemoryReader.recall` with a signed receipt."""
+    """Return the answer of `MemoryReader.recall` with a signed receipt.
+
+    Raises:
+        InvalidInputError, RejectedError, ProviderError, StorageError: as `recall`.
+    """
     if options.pop("settings") is not None:
         raise InvalidInputError("receipt: only recalls with the usual settings have one")
     db, scopes = reader.db, reader.scopes

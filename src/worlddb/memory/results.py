@@ -62,7 +62,7 @@ class ReadPage(Page[ReadEntry]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked(Plain):
-    """Somebody or something that a memory speaks of, and whether that was new."""
+    """An entity that a memory mentions, and whether the write created it."""
 
     id: Id
     type: str
@@ -178,7 +178,7 @@ class PromptContext(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope(Plain):
-    """A registered identity: whose memory it is."""
+    """A scope: a user, agent, app or run."""
 
     id: Id
     kind: ScopeKind

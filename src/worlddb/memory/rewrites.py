@@ -30,13 +30,18 @@ from worlddb.ingest.extractors import SESSION, messages_of, same_text, turn_key
 from worlddb.ingest.write_request import Target, WriteRequest
 from worlddb.memory.memory_marks import Marks, StatedTerms, WriteTerms, marks_of
 from worlddb.memory.results import Written
-from worlddb.memory.scope_view import CallerScopes, find_memory, scopes_of, successors
+from worlddb.memory.scope_view import (
+    CallerScopes,
+    find_memory,
+    further_bounds,
+    scopes_of,
+    successors,
+    world_of,
+)
 from worlddb.memory.writes import (
     CHAT_TRIES_MAX,
     MemoryWriter,
     ScopeDestination,
-    further_bounds,
-    world_of,
 )
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import Draft, Message
@@ -52,7 +57,7 @@ AROUND = "around"
 
 @dataclass(frozen=True, slots=True)
 class AmendDestination:
-    """Wherever a memory lies that is amended."""
+    """The destination of an amendment: the worlds of the memory that it replaces."""
 
     memory: Id
     caller: CallerScopes
@@ -85,7 +90,7 @@ class AmendDestination:
 
 
 def _own_home(view: View, bounds: Groups, row: int, home: Id) -> Id:
-    """Return where the names in a text about a memory belong: never outside the bounds.
+    """Return the world in which names of an amendment are resolved: never outside the bounds.
 
     A shared memory may live with another user, whose names and claims are not the caller's.
     """
@@ -183,14 +188,14 @@ def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerm
 
 
 def _outlasts(given: Marks, old: Node) -> bool:
-    """Return whether a memory shall be true for longer than it is."""
+    """Return whether the new expiry is later than the present end of a memory."""
     if given.expires is None or old.valid_to is None:
         return False
     return given.expires > to_micros(old.valid_to, "valid_to")
 
 
 def _beginning(writer: MemoryWriter, old: Node, at: Instant | None, last: int) -> Instant:
-    """Return when an amendment begins: never before the memory that it supersedes.
+    """Return when an amendment becomes valid: never before the memory that it supersedes.
 
     Now is always after the `last` commit, also after a clock was set back.
 
@@ -279,7 +284,7 @@ class DocumentChange:
         return replace(read, nodes=tuple(nodes))
 
     def parts(self, metadata: Mapping[str, Any], at: datetime | None) -> PartChanges:
-        """Return what changes beside the draft; `metadata` is what the caller tells."""
+        """Return the changes of stored passages; `metadata` is the caller's."""
         of_parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
         keys = {place: turn_key(at) for at, place in enumerate(self.fresh)}
         told = {
@@ -422,7 +427,7 @@ def _request(
     last: int,
     terms: WriteTerms,
 ) -> WriteRequest:
-    """Return the write of what is new in a document."""
+    """Return the write request for the new and changed passages of a document."""
     ingestion, at, marks = writer.engine.ingestion, terms.at, terms.marks
     when = max(writer.engine.clock(), last + 1) if at is None else to_micros(at, "at")
     messages = change.messages()

@@ -232,7 +232,7 @@ class RetentionKeeper:
         )
 
     def _forget_reads(self, policy: RetentionPolicy) -> None:
-        """Remove what the record of reads keeps longer than the scope keeps memories."""
+        """Remove reads from the audit record that are older than the retention of the scope."""
         now = from_micros(self.db.engine.clock())
         before, name = now - timedelta(days=policy.keep_days or 0), str(policy.scope)
         if not policy.hold:
@@ -352,13 +352,13 @@ class TrustSettings(Plain):
 
 
 def settings_of(held: Mapping[str, Any]) -> TrustSettings:
-    """Return settings with the usual ones where nothing is said."""
+    """Return settings from metadata, with defaults for what is not set."""
     trust = {origin: str(held.get(origin, usual)) for origin, usual in USUAL_TRUST.items()}
     return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
 
 
 def check_secret_rule(given: str) -> str:
-    """Return what is to be done with secrets, if it is a rule.
+    """Return a rule for secrets after a check that there is such a rule.
 
     Raises:
         InvalidInputError: there is no such rule.
@@ -483,7 +483,7 @@ class TrustKeeper:
 
 
 def settings_in(writer: MemoryWriter, scope: Mapping[str, Any]) -> TrustSettings:
-    """Return the settings that hold where a write goes."""
+    """Return the trust settings of the scope that a write goes into."""
     named = writer.scopes.at_home(scope)[0][0]
     with writer.engine.store.read() as reader:
         return settings_of(_held(reader, named))

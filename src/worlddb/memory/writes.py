@@ -53,8 +53,9 @@ from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
     find_memory,
-    generations,
+    further_bounds,
     scopes_of,
+    world_of,
 )
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
@@ -68,21 +69,6 @@ if TYPE_CHECKING:
     from worlddb.ingest.document_text import DocumentInput
 
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
-
-
-def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
-    """Return a scope's present world: its id, its generation, and its row if it is made."""
-    rows = generations(reader, scope)
-    if not rows or reader.closed_by(rows[-1:]):
-        return scope.id(len(rows)), len(rows), None
-    generation = len(rows) - 1
-    return scope.id(generation), generation, rows[-1]
-
-
-def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
-    """Return the worlds of those bounds that the home is not one of."""
-    groups = [[world_of(reader, name)[0] for name in group] for group in bounds]
-    return [group for group in groups if home not in group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +99,7 @@ class ScopeDestination:
         return growth_of(reader, worlds, now, self.chat) if worlds else None
 
     def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
-        """Return the memory that the first message of a new chat was written as, alone."""
+        """Return the memory of a chat's first message, if that message was written alone before."""
         worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
         return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
 
@@ -123,7 +109,7 @@ class ScopeDestination:
         return [] if None in rows else [row for row in rows if row is not None]
 
     def goes_on(self, messages: Sequence[Message]) -> bool:
-        """Return whether one message is the begin or the next turn of a chat that has a name."""
+        """Return whether one message belongs to a session: a named chat, or one in the store."""
         has_run = any(name.kind == "run" for name in self.scopes)
         is_named = has_run or messages[0].id is not None
         return bool(self.chat) and (self.growth is not None or is_named)
@@ -161,7 +147,7 @@ class ScopeDestination:
 
 @dataclass(slots=True, kw_only=True)
 class _NewText:
-    """A text on its way into scopes: what is asked, and what the store has to say to that.
+    """One write of messages: the input, and what was found in the store for it.
 
     `fresh` are the messages that are new, `ahead` is what was read in them before the store was
     looked at. The rest is as of the last `look`.
@@ -183,12 +169,12 @@ class _NewText:
     last: int = 0
 
     def read_ahead(self) -> None:
-        """Read a text before the store is looked at; of a chat only the new messages are read."""
+        """Extract a text in advance; a chat is extracted later, because only new messages are."""
         if not self.destination.chat:
             self.ahead = self.ingestion.draft(self.messages, self.terms.at, self.terms.extractor)
 
     def look(self, reader: Reader) -> bool:
-        """Look where the messages go and which of them are new; return whether any are."""
+        """Locate the target and the new messages on a snapshot; return whether there are any."""
         self.last = reader.head().time
         if self.destination.chat:
             self.growth = self.destination.grown(reader, self.last)
@@ -203,7 +189,7 @@ class _NewText:
         return self.target.written is None and bool(self.fresh)
 
     def request(self) -> WriteRequest:
-        """Return what is to be written, after a `look`."""
+        """Return the write request, after a `look`."""
         assert self.target is not None
         fresh, read, terms = self.fresh, self.ahead, self.terms
         if (
@@ -230,7 +216,7 @@ class _NewText:
         )
 
     def ask(self, reader: Reader) -> WriteRequest | None:
-        """Return what is to be written into a store that is in this state; None if nothing is."""
+        """Return the write request for a snapshot; None if there is nothing to write."""
         return self.request() if self.look(reader) else None
 
 
@@ -296,13 +282,8 @@ class MemoryWriter:
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """
-        marks = {
-            "metadata": metadata,
-            "tags": tags,
-            "pin": pin,
-            "expires_at": expires_at,
-            "ttl": ttl,
-        }
+        marks: dict[str, Any] = {"metadata": metadata, "tags": tags, "pin": pin}
+        marks |= {"expires_at": expires_at, "ttl": ttl}
         stated = StatedTerms(
             at=at,
             source=source,
@@ -314,13 +295,22 @@ class MemoryWriter:
             origin=origin,
             scope=scope,
         )
+        return self._write_stated(text, messages, document, stated)
+
+    def _write_stated(
+        self,
+        text: Input | None,
+        messages: Chat | None,
+        document: DocumentInput | None,
+        stated: StatedTerms,
+    ) -> Written:
         if document is None:
             is_chat = messages is not None or not isinstance(text, str)
             return self._write_messages(either(text, messages), stated, is_chat=is_chat)
-        from worlddb.memory.rewrites import write_document
-
         if text is not None or messages is not None:
             raise InvalidInputError("give either text or messages, or a document")
+        from worlddb.memory.rewrites import write_document
+
         return write_document(self, document, stated)
 
     def _write_messages(
@@ -375,7 +365,7 @@ class MemoryWriter:
     def without_secrets(
         self, messages: list[Message], scope: Mapping[str, Any]
     ) -> tuple[list[Message], tuple[str, ...]]:
-        """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
+        """Apply the scope's rule for secrets to messages; return the kinds of secrets found."""
         if not any(may_be_secret(message.text) for message in messages):
             return messages, ()
         from worlddb.memory.scope_policies import checked
@@ -385,7 +375,7 @@ class MemoryWriter:
     def without_secret_values(
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
+        """Apply the scope's rule for secrets to values beside a text; return the kinds found."""
         if not may_be_secret(repr(values)):
             return values, ()
         from worlddb.memory.scope_policies import checked_values
@@ -395,7 +385,7 @@ class MemoryWriter:
     def _destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
     ) -> ScopeDestination:
-        """Return where a write goes that names scopes and says something, with a key or without."""
+        """Return the destination of a write, with the digest of its messages if it has a key."""
         return ScopeDestination(
             tuple(name for group in self.scopes.written(scope) for name in group),
             self.scopes.bounds,
@@ -406,7 +396,7 @@ class MemoryWriter:
         )
 
     def _origin_in(self, destination: ScopeDestination, origin: Origin | None) -> Origin | None:
-        """Return who brings in a write: by a grant, nobody who is trusted in full."""
+        """Return the origin of a write; a write by a grant is never trusted in full."""
         if not destination.strangers:
             return origin
         from worlddb.memory.scope_grants import BY_GRANT
@@ -516,7 +506,11 @@ class MemoryWriter:
         return amended(self, id, text, stated)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
-        """Mark a memory; see `Memory.pin`."""
+        """Write metadata and expiry of a memory; see `Memory.pin`.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
+        """
         from worlddb.memory.rewrites import refuse_ended
 
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
@@ -525,7 +519,7 @@ class MemoryWriter:
         self.marked(old, (), marks)
 
     def marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
-        """Give a memory that stays as it is its marks; its end may only come earlier."""
+        """Write metadata and expiry of a memory; its text stays, its end can only be earlier."""
         with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
                 tx.add_metadata(old.id, given.metadata)
@@ -534,11 +528,11 @@ class MemoryWriter:
         return self._written(old.id, names, commit=tx.commit)
 
     def commit(self, plan: WritePlan | WriteRequest, names: Sequence[ScopeName]) -> Written:
-        """Carry out a plan and tell what that did."""
+        """Carry out a plan and return what it did."""
         return self._done(self.engine.ingestion.commit(plan), names)
 
     def _done(self, landed: Landed, names: Sequence[ScopeName]) -> Written:
-        """Tell what a write did, and look again at the names around it."""
+        """Return what a write did, and queue the resolution of the names around it."""
         request, outcome, commit, target = landed
         if target.written is not None:
             return self.known(target.written)
@@ -568,7 +562,7 @@ class MemoryWriter:
         commit: Commit | None = None,
         waiting: Waiting | None = None,
     ) -> Written:
-        """Return what a write did; without a draft and its outcome, nothing."""
+        """Return the result of a write; without draft and outcome, of a write without effect."""
         outcome = outcome or Outcome()
         created = set(outcome.created)
         drafted = draft.nodes if draft is not None else ()
