@@ -189,6 +189,30 @@ def test_what_is_written_by_a_grant_lives_with_its_writer_and_is_shown_as_theirs
     assert bob.write("Sarah Chen is my sister.").entities[0].created
 
 
+def test_what_others_wrote_is_refused_and_never_erased_by_the_owner_of_the_scope(
+    memory: Memory,
+) -> None:
+    ada, bob = memory.bound(user_id="ada"), memory.bound(user_id="bob")
+    bob.grant("user:ada", "write")
+    done = ada.write("The plumber comes on Monday.", user_id="bob")
+    chat = [{"role": "user", "content": "Call Sam."}, {"role": "assistant", "content": "Done."}]
+    session = ada.write(messages=chat, user_id="bob")
+    for ident in (done.id, session.id):
+        with pytest.raises(RejectedError, match="only they erase it; refuse it"):
+            bob.erase(ident)
+        bob.refuse(ident)
+        with pytest.raises(worlddb.NotFoundError):
+            bob.erase(ident)
+    assert "The plumber comes on Monday." in texts(ada.list())
+    assert done.id in ada.erase(done.id).ids
+    assert bob.erase(bob.write("I like cake.").id).ids
+    app = memory.bound(app_id="shop", writes_into=["user_id"])
+    both = app.write("Bob likes tea.", user_id="bob")
+    with pytest.raises(RejectedError, match="only they erase it"):
+        bob.erase(both.id)
+    assert both.id in memory.erase(both.id).ids
+
+
 def test_a_text_of_ones_own_is_written_anew_for_others(memory: Memory) -> None:
     memory.bound(user_id="bob").grant("user:ada", "write")
     ada = memory.bound(user_id="ada")

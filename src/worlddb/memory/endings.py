@@ -11,9 +11,9 @@ from worlddb.audit.erasure_receipt import Receipt, erase_texts, signed_receipt
 from worlddb.audit.read_audit import forget_reads
 from worlddb.audit.signed_envelope import signing_key
 from worlddb.audit.undo import derived_alone
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.results import Retired
-from worlddb.memory.scope_sight import inside_scopes
+from worlddb.memory.scope_sight import inside_scopes, rows_at_home
 from worlddb.memory.scope_view import (
     CallerScopes,
     filtered_view,
@@ -140,7 +140,8 @@ class MemoryEnder:
     ) -> Receipt:
         """Remove the text of one memory for good, or everything that lives in a scope.
 
-        With an id: that memory, and what was derived from it. Without: the one scope that is named
+        With an id: that memory, and what was derived from it; a bound caller erases only what lives
+        in its scopes, not what others wrote into them. Without an id: the one scope that is named
         and confirmed, with every memory and every name that lives in it, and its own name. What is
         only a member of the scope lives elsewhere and stays. See `WorldDB.erase`. With `receipt`
         the answer has a signed envelope, which `verify_receipt` checks.
@@ -167,8 +168,13 @@ class MemoryEnder:
     ) -> Receipt:
         if id is not None:
             with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
-                found = find_memory(view, id)[1].id
-            return self._erased([found])
+                row, node = find_memory(view, id)
+                if not rows_at_home(view.reader, self.scopes.bounds, [row]):
+                    raise RejectedError(
+                        f"{node.id.short} lives in the scope of whoever wrote it, so only they "
+                        "erase it; refuse it to take it out of your scope"
+                    )
+            return self._erased([node.id])
         named = self._one_scope(scope, "erase")
         check_confirmed(confirm, [named], "erase")
         with self.db.engine.store.read() as reader:

@@ -19,11 +19,11 @@ from typing import (
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.memory.results import MemoryPage, Remembered
+from worlddb.memory.scope_sight import rows_at_home
 from worlddb.memory.scope_view import (
     CallerScopes,
     filtered_view,
     find_memory,
-    generations,
     page,
     present_rows,
     scopes_of,
@@ -442,7 +442,7 @@ class MemoryReader:
         levels = TrustLevels(reader, moment.known)
         scopes = scopes_of(reader, rows, moment)
         before, after = self._superseding(view, rows)
-        own = self._at_home(reader, rows)
+        own = rows_at_home(reader, self.scopes.bounds, rows)
         return tuple(
             Remembered(
                 id=nodes[row].id,
@@ -465,20 +465,6 @@ class MemoryReader:
             )
             for row in rows
         )
-
-    def _at_home(self, reader: Reader, rows: Iterable[int]) -> set[int]:
-        """Return the rows that live inside the bounds; the others are only members there."""
-        if not self.scopes.bounds:
-            return set(rows)
-        bounds = chain(*self.scopes.bounds)
-        worlds = {row for scope in bounds for row in generations(reader, scope)}
-        at, found = {row: row for row in rows}, set[int]()
-        while at:
-            parents = reader.parents(set(at.values()))
-            up = {row: parent for row, here in at.items() if (parent := parents[here]) is not None}
-            found |= {row for row, parent in up.items() if parent in worlds}
-            at = {row: parent for row, parent in up.items() if parent not in worlds}
-        return found
 
     def _superseding(
         self, view: View, rows: Sequence[int]

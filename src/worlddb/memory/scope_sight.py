@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from threading import Lock
 from typing import Any
 
@@ -14,7 +15,7 @@ from worlddb.memory.results import MergeProposal, ToldConflict
 from worlddb.memory.scope_view import CallerScopes, generations
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import GENESIS, SCOPE, Change, Commit, Conflict, Proposal
+from worlddb.model.records import GENESIS, SCOPE, Change, Commit, Conflict, Groups, Proposal
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, CommitRow
 from worlddb.view import visibility as lookup
@@ -239,3 +240,17 @@ class OwnHistory:
 def not_yours() -> RejectedError:
     """Return the error for a commit that a caller may not undo; it reveals nothing about it."""
     return RejectedError("no such commit is yours alone; undo only what changed your own scope")
+
+
+def rows_at_home(reader: Reader, bounds: Groups, rows: Iterable[int]) -> set[int]:
+    """Return those of some memories that live inside bounds; the others are only members there."""
+    if not bounds:
+        return set(rows)
+    worlds = {row for scope in chain(*bounds) for row in generations(reader, scope)}
+    at, found = {row: row for row in rows}, set[int]()
+    while at:
+        parents = reader.parents(set(at.values()))
+        up = {row: parent for row, here in at.items() if (parent := parents[here]) is not None}
+        found |= {row for row, parent in up.items() if parent in worlds}
+        at = {row: parent for row, parent in up.items() if parent not in worlds}
+    return found
