@@ -41,7 +41,11 @@ export async function call(method, path, given = {}, signal = undefined) {
   const data = isJson && text ? JSON.parse(text) : text;
   if (answer.ok) return data;
   const problem = (data && data.error) || {};
-  throw new CallError(answer.status, problem.type || "error", problem.message || `${answer.status} ${answer.statusText}`);
+  throw new CallError(
+    answer.status,
+    problem.type || "error",
+    problem.message || `${answer.status} ${answer.statusText}`,
+  );
 }
 
 export const get = (path, given, signal) => call("GET", path, given, signal);
@@ -60,8 +64,12 @@ export function clockSteps({ as_of: valid, known_at: known }) {
 
 /** Call the server and read its answer line by line: `onLine` gets each, the last one is returned. */
 export async function lines(path, onLine, signal) {
-  const answer = await fetch(path, { headers: { accept: "application/x-ndjson", ...(token ? { authorization: `Bearer ${token}` } : {}) }, signal });
-  if (!answer.ok) throw new CallError(answer.status, "error", ((await answer.json()).error || {}).message || answer.statusText);
+  const answer = await fetch(path, {
+    headers: { accept: "application/x-ndjson", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+    signal,
+  });
+  if (!answer.ok)
+    throw new CallError(answer.status, "error", ((await answer.json()).error || {}).message || answer.statusText);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let [held, last] = ["", null];
   for (let next = await reader.read(); !next.done; next = await reader.read()) {

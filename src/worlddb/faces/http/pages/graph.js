@@ -26,11 +26,16 @@ const COLOURS = { Memory: 0, Turn: 0, Session: 4, Entity: 1, Fact: 2, Summary: 3
 
 /** Place nodes by springs along edges, and bring those of one world together. */
 function layOut(nodes, edges, start) {
-  const at = new Map(nodes.map((node, place) => {
-    const angle = place * 2.399963; // The golden angle: no two begin at the same point.
-    const far = node.id === start ? 0 : 40 + 14 * Math.sqrt(place) * 3;
-    return [node.id, { x: WIDTH / 2 + far * Math.cos(angle), y: HEIGHT / 2 + far * Math.sin(angle), world: node.parent }];
-  }));
+  const at = new Map(
+    nodes.map((node, place) => {
+      const angle = place * 2.399963; // The golden angle: no two begin at the same point.
+      const far = node.id === start ? 0 : 40 + 14 * Math.sqrt(place) * 3;
+      return [
+        node.id,
+        { x: WIDTH / 2 + far * Math.cos(angle), y: HEIGHT / 2 + far * Math.sin(angle), world: node.parent },
+      ];
+    }),
+  );
   const all = [...at.entries()];
   const spring = Math.max(110, 230 - 6 * nodes.length); // Few nodes get room for their texts.
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -45,8 +50,10 @@ function layOut(nodes, edges, start) {
         const near = Math.max(dx * dx + dy * dy, 25);
         const force = 9000 / near;
         const far = Math.sqrt(near);
-        push.get(one).x += (dx / far) * force; push.get(one).y += (dy / far) * force;
-        push.get(other).x -= (dx / far) * force; push.get(other).y -= (dy / far) * force;
+        push.get(one).x += (dx / far) * force;
+        push.get(one).y += (dy / far) * force;
+        push.get(other).x -= (dx / far) * force;
+        push.get(other).y -= (dy / far) * force;
       }
     }
     for (const edge of edges) {
@@ -57,8 +64,10 @@ function layOut(nodes, edges, start) {
       const dy = second.y - first.y;
       const pull = (Math.hypot(dx, dy) - spring) * 0.04;
       const far = Math.hypot(dx, dy) || 1;
-      push.get(edge.source).x += (dx / far) * pull * 10; push.get(edge.source).y += (dy / far) * pull * 10;
-      push.get(edge.target).x -= (dx / far) * pull * 10; push.get(edge.target).y -= (dy / far) * pull * 10;
+      push.get(edge.source).x += (dx / far) * pull * 10;
+      push.get(edge.source).y += (dy / far) * pull * 10;
+      push.get(edge.target).x -= (dx / far) * pull * 10;
+      push.get(edge.target).y -= (dy / far) * pull * 10;
     }
     for (const [id, point] of all) {
       const { x, y } = push.get(id);
@@ -84,18 +93,31 @@ function boxes(at) {
   const worlds = new Map();
   for (const { x, y, world } of at.values()) {
     const box = worlds.get(world) || { left: x, right: x, top: y, bottom: y, count: 0 };
-    worlds.set(world, { left: Math.min(box.left, x), right: Math.max(box.right, x), top: Math.min(box.top, y), bottom: Math.max(box.bottom, y), count: box.count + 1 });
+    worlds.set(world, {
+      left: Math.min(box.left, x),
+      right: Math.max(box.right, x),
+      top: Math.min(box.top, y),
+      bottom: Math.max(box.bottom, y),
+      count: box.count + 1,
+    });
   }
   return [...worlds.entries()].filter(([, box]) => box.count > 1);
 }
 
 const allTypes = async (scope) => (await get("/v1/ontology", scope)).types.map((one) => one.type);
-const around = (seeds, types, limit, scope, params) => post("/v1/query", { query: { seeds, steps: [...clockSteps(params), { op: "traverse", types, direction: "both", hops: 1 }], limit }, ...scope });
+const around = (seeds, types, limit, scope, params) =>
+  post("/v1/query", {
+    query: { seeds, steps: [...clockSteps(params), { op: "traverse", types, direction: "both", hops: 1 }], limit },
+    ...scope,
+  });
 
 /** Return the nodes and edges of a shortest path between two nodes, or null: step by step from the start. */
 export async function pathBetween(start, end, scope, params = {}) {
   const types = await allTypes(scope);
-  const ends = await post("/v1/query", { query: { seeds: [start, end], steps: [{ op: "include_superseded" }] }, ...scope });
+  const ends = await post("/v1/query", {
+    query: { seeds: [start, end], steps: [{ op: "include_superseded" }] },
+    ...scope,
+  });
   const [first, last] = [start, end].map((id) => ends.nodes.find((node) => node.id.startsWith(id)));
   if (!first || !last) return null;
   const from = new Map([[first.id, null]]);
@@ -107,22 +129,30 @@ export async function pathBetween(start, end, scope, params = {}) {
     const inside = new Set(front);
     front = [];
     for (const edge of near.edges) {
-      for (const [here, there] of [[edge.source, edge.target], [edge.target, edge.source]]) {
-        if (inside.has(here) && !from.has(there) && nodes.has(there)) { from.set(there, { edge, before: here }); front.push(there); }
+      for (const [here, there] of [
+        [edge.source, edge.target],
+        [edge.target, edge.source],
+      ]) {
+        if (inside.has(here) && !from.has(there) && nodes.has(there)) {
+          from.set(there, { edge, before: here });
+          front.push(there);
+        }
       }
     }
   }
   if (!from.has(last.id)) return null;
   const path = [];
-  for (let id = last.id; id; id = from.get(id) && from.get(id).before) path.unshift({ node: nodes.get(id), edge: from.get(id) && from.get(id).edge });
+  for (let id = last.id; id; id = from.get(id) && from.get(id).before)
+    path.unshift({ node: nodes.get(id), edge: from.get(id) && from.get(id).edge });
   return path;
 }
 
 export function PathBetween({ start, end, scope, params }) {
   const page = useLoaded(() => pathBetween(start, end, scope, params), [start, end, params.as_of, params.known_at]);
-  return html`<${Loaded} of=${page}>${(path) => path === null
-    ? html`<p class="soft">No path of at most ${STEPS_MAX} edges was found between these nodes.</p>`
-    : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${edge.type} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
+  return html`<${Loaded} of=${page}>${(path) =>
+    path === null
+      ? html`<p class="soft">No path of at most ${STEPS_MAX} edges was found between these nodes.</p>`
+      : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${edge.type} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
 }
 
 /** Edges from one node to another as one line, with all their names. */
@@ -142,15 +172,21 @@ export function GraphOf({ start, scope, params = {} }) {
   const [edges, setEdges] = useState([]);
   const [types, setTypes] = useState(null);
   const [chosen, setChosen] = useState(start);
-  const choose = (id) => { setChosen(id); expand(id); };
-  const expand = (id) => attempt(async () => {
-    const known = types || await allTypes(scope);
-    setTypes(known);
-    const near = await around([id], known, 40, scope, params);
-    const own = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "include_superseded" }] }, ...scope });
-    setNodes((old) => [...new Map([...old, ...own.nodes, ...near.nodes].map((node) => [node.id, node])).values()].slice(0, NODES_MAX));
-    setEdges((old) => [...new Map([...old, ...near.edges].map((edge) => [edge.id, edge])).values()]);
-  });
+  const choose = (id) => {
+    setChosen(id);
+    expand(id);
+  };
+  const expand = (id) =>
+    attempt(async () => {
+      const known = types || (await allTypes(scope));
+      setTypes(known);
+      const near = await around([id], known, 40, scope, params);
+      const own = await post("/v1/query", { query: { seeds: [id], steps: [{ op: "include_superseded" }] }, ...scope });
+      setNodes((old) =>
+        [...new Map([...old, ...own.nodes, ...near.nodes].map((node) => [node.id, node])).values()].slice(0, NODES_MAX),
+      );
+      setEdges((old) => [...new Map([...old, ...near.edges].map((edge) => [edge.id, edge])).values()]);
+    });
   useEffect(() => {
     setNodes([]);
     setEdges([]);

@@ -1,7 +1,27 @@
 // Memories: a table with search as you type, filters, keys, pages, bulk actions, and a way back for each action.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { attempt, change, Chip, copy, day, Dialog, Empty, FIRST_PAGE, link, Loaded, notify, oneAtATime, save, textOf, TextDialog, Time, useKeys, useLoaded, useTyped } from "./parts.js";
+import {
+  attempt,
+  change,
+  Chip,
+  copy,
+  day,
+  Dialog,
+  Empty,
+  FIRST_PAGE,
+  link,
+  Loaded,
+  notify,
+  oneAtATime,
+  save,
+  textOf,
+  TextDialog,
+  Time,
+  useKeys,
+  useLoaded,
+  useTyped,
+} from "./parts.js";
 import { amend, changed, erase, isPinned, pin, retire, undoOf } from "./actions.js";
 
 const search = oneAtATime();
@@ -10,12 +30,22 @@ const FOUND_MAX = 50;
 const EXPORT_PAGE = 1000; // As many as one call returns.
 const EXPORT_MAX = 100000; // More is for 'worlddb export', which needs no browser.
 const TYPES = ["Memory", "Session", "Turn", "Fact", "Entity", "Summary"];
-const FILTERS = { type: "type", tag: "tag", source: "source", since: "since", before: "before", pinned: "pinned", expiring: "expiring", ended: "ended" };
+const FILTERS = {
+  type: "type",
+  tag: "tag",
+  source: "source",
+  since: "since",
+  before: "before",
+  pinned: "pinned",
+  expiring: "expiring",
+  ended: "ended",
+};
 
 export async function writeSample(scope) {
   const sample = await (await fetch("/ui/sample.json")).json();
   const written = [];
-  for (const { at, text } of sample) written.push(await post("/v1/memories", { text, at, source: "sample data", ...scope }));
+  for (const { at, text } of sample)
+    written.push(await post("/v1/memories", { text, at, source: "sample data", ...scope }));
   notify("Sample data was written.", undoOf(...written));
 }
 
@@ -34,16 +64,23 @@ export function filterOf(params, now = new Date()) {
 
 /** The text with the words of a search marked. */
 function Found({ text, query }) {
-  const words = (query || "").split(/[^\p{L}\p{N}]+/u).filter((word) => word.length > 1).map((word) => word.toLowerCase());
+  const words = (query || "")
+    .split(/[^\p{L}\p{N}]+/u)
+    .filter((word) => word.length > 1)
+    .map((word) => word.toLowerCase());
   if (!words.length) return text;
-  return text.split(/([\p{L}\p{N}]+)/u).map((part) => (words.some((word) => part.toLowerCase().startsWith(word)) ? html`<mark>${part}</mark>` : part));
+  return text
+    .split(/([\p{L}\p{N}]+)/u)
+    .map((part) => (words.some((word) => part.toLowerCase().startsWith(word)) ? html`<mark>${part}</mark>` : part));
 }
 
 function Filters({ params }) {
   const [open, setOpen] = useState(false);
   const set = (more) => change({ ...more, ...FIRST_PAGE });
-  const text = (name, label, more = {}) => html`<label>${label} <input size="4" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
-  const box = (name, label) => html`<label><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
+  const text = (name, label, more = {}) =>
+    html`<label>${label} <input size="4" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
+  const box = (name, label) =>
+    html`<label><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
   const used = Object.keys(FILTERS).filter((name) => params[name]);
   return html`<button class="narrow-only" aria-expanded=${open} onClick=${() => setOpen(!open)}>Filters${used.length ? ` (${used.length})` : ""} ${open ? "▴" : "▾"}</button>
   <div class=${`bar small filters ${open ? "open" : ""}`} role="group" aria-label="Filters">
@@ -82,7 +119,19 @@ function AddDialog({ onDone, onClose }) {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(event.target));
     const whole = (text) => text && `${text}T00:00:00Z`;
-    onDone({ text: given.text, tags: given.tags ? given.tags.split(",").map((tag) => tag.trim()).filter(Boolean) : undefined, source: given.source, at: whole(given.at), expires_at: whole(given.expires_at), pin: given.pin ? true : undefined });
+    onDone({
+      text: given.text,
+      tags: given.tags
+        ? given.tags
+            .split(",")
+            .map((tag) => tag.trim())
+            .filter(Boolean)
+        : undefined,
+      source: given.source,
+      at: whole(given.at),
+      expires_at: whole(given.expires_at),
+      pin: given.pin ? true : undefined,
+    });
   };
   return html`<${Dialog} title="Remember something" onClose=${onClose}><form class="fields" onSubmit=${send}>
     <label>What to remember, in plain sentences <textarea name="text" required></textarea></label>
@@ -98,7 +147,12 @@ const COLUMNS = ["id", "type", "text", "valid_from", "valid_to", "known_from", "
 const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
 
 function write(rows, kind) {
-  if (kind === "csv") save("memories.csv", [COLUMNS.join(","), ...rows.map((one) => COLUMNS.map((name) => cell(one[name])).join(","))].join("\r\n"), "text/csv");
+  if (kind === "csv")
+    save(
+      "memories.csv",
+      [COLUMNS.join(","), ...rows.map((one) => COLUMNS.map((name) => cell(one[name])).join(","))].join("\r\n"),
+      "text/csv",
+    );
   else save("memories.json", JSON.stringify(rows, null, 2));
 }
 
@@ -107,23 +161,27 @@ function ExportDialog({ rows, picked, all, onClose }) {
   const [which, setWhich] = useState(picked.length ? "chosen" : "shown");
   const [kind, setKind] = useState("json");
   const [walked, setWalked] = useState(null);
-  const run = () => attempt(async () => {
-    if (which !== "all") write(which === "chosen" ? picked : rows, kind);
-    else {
-      const found = [];
-      for (let cursor = null; found.length === 0 || (cursor && found.length < EXPORT_MAX);) {
-        const next = await all(EXPORT_PAGE, cursor);
-        found.push(...next.memories);
-        setWalked(found.length);
-        cursor = next.next_cursor;
-        if (!cursor) break;
+  const run = () =>
+    attempt(async () => {
+      if (which !== "all") write(which === "chosen" ? picked : rows, kind);
+      else {
+        const found = [];
+        for (let cursor = null; found.length === 0 || (cursor && found.length < EXPORT_MAX);) {
+          const next = await all(EXPORT_PAGE, cursor);
+          found.push(...next.memories);
+          setWalked(found.length);
+          cursor = next.next_cursor;
+          if (!cursor) break;
+        }
+        write(found, kind);
+        notify(
+          `${found.length.toLocaleString("en")} memories saved${found.length >= EXPORT_MAX ? "; 'worlddb export' saves the rest" : ""}.`,
+        );
       }
-      write(found, kind);
-      notify(`${found.length.toLocaleString("en")} memories saved${found.length >= EXPORT_MAX ? "; 'worlddb export' saves the rest" : ""}.`);
-    }
-    onClose();
-  });
-  const choice = (value, label) => html`<p><label class="row"><input type="radio" name="which" value=${value} checked=${which === value} onChange=${() => setWhich(value)} /> ${label}</label></p>`;
+      onClose();
+    });
+  const choice = (value, label) =>
+    html`<p><label class="row"><input type="radio" name="which" value=${value} checked=${which === value} onChange=${() => setWhich(value)} /> ${label}</label></p>`;
   return html`<${Dialog} title="Export" onClose=${onClose}>
     ${picked.length > 0 && choice("chosen", `the ${picked.length} chosen`)} ${choice("shown", `the ${rows.length} on this page`)} ${all && choice("all", "all that the filters leave")}
     <p><label>Format <select name="format" value=${kind} onChange=${(event) => setKind(event.target.value)}><option value="json">JSON</option><option value="csv">CSV, for a table</option></select></label></p>
@@ -131,13 +189,22 @@ function ExportDialog({ rows, picked, all, onClose }) {
     <div class="bar"><button class="main" disabled=${walked !== null} onClick=${run}>Save</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
 }
 
-const asRow = (hit) => ({ ...hit.node, text: textOf(hit.node), retired: Boolean(hit.node.valid_to) && new Date(hit.node.valid_to) <= new Date(), conflicts: hit.conflicts, maybe_outdated: hit.maybe_outdated });
+const asRow = (hit) => ({
+  ...hit.node,
+  text: textOf(hit.node),
+  retired: Boolean(hit.node.valid_to) && new Date(hit.node.valid_to) <= new Date(),
+  conflicts: hit.conflicts,
+  maybe_outdated: hit.maybe_outdated,
+});
 const before = new Map(); // The cursor of the page before that of each cursor.
 
 function Pages({ params, next, shown }) {
   const page = Number(params.page || 1);
   const go = (cursor, number) => change({ after: cursor || "", page: number > 1 ? String(number) : "" });
-  const forward = () => { before.set(next, params.after || ""); go(next, page + 1); };
+  const forward = () => {
+    before.set(next, params.after || "");
+    go(next, page + 1);
+  };
   const back = () => (before.has(params.after) ? go(before.get(params.after), page - 1) : go("", 1));
   useKeys({ n: next && forward, b: page > 1 && back }, [next, params.after, page]);
   if (page === 1 && !next) return null;
@@ -149,13 +216,40 @@ function Pages({ params, next, shown }) {
 function useMemories({ params, scope, stamp }) {
   const filter = filterOf(params);
   const ended = Boolean(params.ended);
-  const common = { ...scope, ...clocksOf(params), types: params.type ? [params.type] : undefined, include_retired: ended || undefined };
-  const list = (limit, cursor, signal) => get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit, cursor }, signal);
-  const page = useLoaded(async (signal) => {
-    if (params.q) return search(async () => ({ rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common })).hits.map(asRow), next: null, query: params.q }), signal);
-    const found = await list(PAGE, params.after, signal);
-    return { rows: found.memories, next: found.next_cursor };
-  }, [params.q, params.scope, params.as_of, params.known_at, params.after, stamp, ...Object.keys(FILTERS).map((name) => params[name])]);
+  const common = {
+    ...scope,
+    ...clocksOf(params),
+    types: params.type ? [params.type] : undefined,
+    include_retired: ended || undefined,
+  };
+  const list = (limit, cursor, signal) =>
+    get("/v1/memories", { ...common, where: filter && JSON.stringify(filter), limit, cursor }, signal);
+  const page = useLoaded(
+    async (signal) => {
+      if (params.q)
+        return search(
+          async () => ({
+            rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common })).hits.map(
+              asRow,
+            ),
+            next: null,
+            query: params.q,
+          }),
+          signal,
+        );
+      const found = await list(PAGE, params.after, signal);
+      return { rows: found.memories, next: found.next_cursor };
+    },
+    [
+      params.q,
+      params.scope,
+      params.as_of,
+      params.known_at,
+      params.after,
+      stamp,
+      ...Object.keys(FILTERS).map((name) => params[name]),
+    ],
+  );
   return { page, all: params.q ? null : list };
 }
 
@@ -167,22 +261,41 @@ function Search({ given, box }) {
 
 function Bulk({ picked, onNone, onErase, onExport }) {
   return html`<div class="bar bulk" role="status"><span>${picked.length} chosen</span>
-    <button onClick=${() => { pin(picked, true); onNone(); }}>Pin them</button><button onClick=${() => { pin(picked, false); onNone(); }}>Unpin them</button>
-    <button onClick=${() => { retire(picked.filter((one) => !one.retired)); onNone(); }}>Retire them</button><button class="bad" onClick=${onErase}>Erase them</button>
+    <button onClick=${() => {
+      pin(picked, true);
+      onNone();
+    }}>Pin them</button><button onClick=${() => {
+      pin(picked, false);
+      onNone();
+    }}>Unpin them</button>
+    <button onClick=${() => {
+      retire(picked.filter((one) => !one.retired));
+      onNone();
+    }}>Retire them</button><button class="bad" onClick=${onErase}>Erase them</button>
     <button onClick=${onExport}>Export them</button><button class="link" onClick=${onNone}>Choose none</button></div>`;
 }
 
 function Nothing({ params, canWrite, onAdd, scope }) {
   const isFiltered = params.q || params.after || Object.keys(FILTERS).some((name) => params[name]);
-  if (isFiltered) return html`<${Empty} title="Nothing found">Try other words, fewer filters, another scope, or ended ones, too.</${Empty}>`;
-  if (!canWrite) return html`<${Empty} title="Nothing is remembered here">Choose another scope or another time at the top.</${Empty}>`;
-  return html`<${Welcome} onAdd=${onAdd} onSample=${() => attempt(async () => { await writeSample(params.scope ? scope : { user_id: "sample" }); changed(); })} />`;
+  if (isFiltered)
+    return html`<${Empty} title="Nothing found">Try other words, fewer filters, another scope, or ended ones, too.</${Empty}>`;
+  if (!canWrite)
+    return html`<${Empty} title="Nothing is remembered here">Choose another scope or another time at the top.</${Empty}>`;
+  return html`<${Welcome} onAdd=${onAdd} onSample=${() =>
+    attempt(async () => {
+      await writeSample(params.scope ? scope : { user_id: "sample" });
+      changed();
+    })} />`;
 }
 
 /** The first page of an empty store: three ways to begin. */
 function Welcome({ onAdd, onSample }) {
   const [isBusy, setBusy] = useState(false);
-  const sample = async () => { setBusy(true); await onSample(); setBusy(false); };
+  const sample = async () => {
+    setBusy(true);
+    await onSample();
+    setBusy(false);
+  };
   const connect = `claude mcp add --transport http worlddb ${location.origin}/mcp`;
   return html`<section class="welcome" aria-label="How to begin"><h2>Nothing is remembered here yet</h2><p class="soft">Three ways to begin. Each can be taken back.</p><div class="columns">
     <div class="card"><h3>Look at an example</h3><p>A year of a made-up life: a move, a budget that changed, people at work. Then ask a question, or pull the clocks at the top into the past.</p><button class="main" disabled=${isBusy} onClick=${sample}>${isBusy ? "Writing …" : "Write sample data"}</button></div>
@@ -194,7 +307,9 @@ function Welcome({ onAdd, onSample }) {
 export function EraseDialog({ memories, onDone, onClose }) {
   return html`<${Dialog} title=${memories.length > 1 ? `Erase ${memories.length} memories for good` : "Erase for good"} onClose=${onClose}>
     <p>The text, what was derived from it, and its traces in the file are removed. <strong>This cannot be undone.</strong> The receipt is saved as a file.</p>
-    <div class="bar"><button class="bad" onClick=${async () => { if (await erase(memories)) onDone(); }}>Erase</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
+    <div class="bar"><button class="bad" onClick=${async () => {
+      if (await erase(memories)) onDone();
+    }}>Erase</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
 }
 
 export function Memories({ where, access, scope, stamp }) {
@@ -210,31 +325,43 @@ export function Memories({ where, access, scope, stamp }) {
   const one = rows[at];
   const none = () => setChosen(new Set());
   const close = () => setDialog(null);
-  useEffect(() => { none(); setAt(-1); }, [params.after, params.q, params.scope]);
+  useEffect(() => {
+    none();
+    setAt(-1);
+  }, [params.after, params.q, params.scope]);
 
-  const toggle = (row) => setChosen((old) => {
-    const now = new Set(old);
-    if (!now.delete(row.id)) now.add(row.id);
-    return now;
-  });
+  const toggle = (row) =>
+    setChosen((old) => {
+      const now = new Set(old);
+      if (!now.delete(row.id)) now.add(row.id);
+      return now;
+    });
   const move = (to) => {
     setAt(to);
     const anchor = rows[to] && document.querySelector(`[data-row="${rows[to].id}"]`);
     if (anchor) anchor.focus();
   };
   const live = canWrite && one && !one.retired;
-  useKeys({
-    "/": () => box.current.focus(),
-    j: () => move(Math.min(at + 1, rows.length - 1)), k: () => move(Math.max(at - 1, 0)),
-    a: canWrite && (() => setDialog({ kind: "add" })), x: canWrite && one && (() => toggle(one)),
-    e: live && (() => setDialog({ kind: "amend", one })), p: live && (() => pin([one])), r: live && (() => retire(picked.length ? picked : [one])),
-  }, [rows, at, chosen, canWrite]);
-  const add = (given) => attempt(async () => {
-    const written = await post("/v1/memories", { ...given, ...scope });
-    close();
-    notify(written.created ? "Remembered." : "This was known already.", undoOf(written));
-    changed();
-  });
+  useKeys(
+    {
+      "/": () => box.current.focus(),
+      j: () => move(Math.min(at + 1, rows.length - 1)),
+      k: () => move(Math.max(at - 1, 0)),
+      a: canWrite && (() => setDialog({ kind: "add" })),
+      x: canWrite && one && (() => toggle(one)),
+      e: live && (() => setDialog({ kind: "amend", one })),
+      p: live && (() => pin([one])),
+      r: live && (() => retire(picked.length ? picked : [one])),
+    },
+    [rows, at, chosen, canWrite],
+  );
+  const add = (given) =>
+    attempt(async () => {
+      const written = await post("/v1/memories", { ...given, ...scope });
+      close();
+      notify(written.created ? "Remembered." : "This was known already.", undoOf(written));
+      changed();
+    });
   const used = Object.keys(FILTERS).filter((name) => params[name]);
   const isAll = rows.length > 0 && rows.every((row) => chosen.has(row.id));
 
@@ -247,13 +374,26 @@ export function Memories({ where, access, scope, stamp }) {
     </div>
     <${Filters} params=${params} />
     ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => setDialog({ kind: "erase" })} onExport=${() => setDialog({ kind: "export" })} />`}
-    <${Loaded} of=${page}>${({ next, query }) => rows.length === 0 ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
-      : html`<div class="scroll"><table class="rows"><thead><tr>${canWrite && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => setChosen(isAll ? new Set() : new Set(rows.map((row) => row.id)))} /></th>`}<th>What</th><th class="tight wide">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight wide">Actions</th>`}</tr></thead>
+    <${Loaded} of=${page}>${({ next, query }) =>
+      rows.length === 0
+        ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
+        : html`<div class="scroll"><table class="rows"><thead><tr>${canWrite && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => setChosen(isAll ? new Set() : new Set(rows.map((row) => row.id)))} /></th>`}<th>What</th><th class="tight wide">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight wide">Actions</th>`}</tr></thead>
           <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} query=${query} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
         <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
     ${dialog && dialog.kind === "add" && html`<${AddDialog} onDone=${add} onClose=${close} />`}
     ${dialog && dialog.kind === "export" && html`<${ExportDialog} rows=${rows} picked=${picked} all=${all} onClose=${close} />`}
-    ${dialog && dialog.kind === "erase" && html`<${EraseDialog} memories=${picked} onDone=${() => { none(); close(); }} onClose=${close} />`}
-    ${dialog && dialog.kind === "amend" && html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${dialog.one.text} button="Amend"
-      onDone=${(text) => amend(dialog.one, text).then((done) => done && close())} onClose=${close} />`}`;
+    ${
+      dialog &&
+      dialog.kind === "erase" &&
+      html`<${EraseDialog} memories=${picked} onDone=${() => {
+        none();
+        close();
+      }} onClose=${close} />`
+    }
+    ${
+      dialog &&
+      dialog.kind === "amend" &&
+      html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${dialog.one.text} button="Amend"
+      onDone=${(text) => amend(dialog.one, text).then((done) => done && close())} onClose=${close} />`
+    }`;
 }
