@@ -1,5 +1,5 @@
 // What changes the store: amend, retire, pin, erase, undo. Each says what it did and offers the way back.
-import { post, scopeOf } from "./api.js";
+import { isAtLeast, post, scopeOf } from "./api.js";
 import { attempt, notify, place, save } from "./parts.js";
 
 /** Tell every page that the store has changed. */
@@ -9,10 +9,10 @@ export function changed() {
 
 const here = () => scopeOf(place().params.scope);
 
-/** Return what undoes the commits of these results, or nothing if nothing was written. */
+/** Return what undoes the commits of these results; nothing if nothing was written, or if the token may not undo. */
 export function undoOf(...results) {
   const commits = results.filter((one) => one && one.commit).map((one) => one.commit.seq ?? one.commit);
-  if (!commits.length) return undefined;
+  if (!commits.length || !isAtLeast("curate")) return undefined;
   return () =>
     attempt(async () => {
       await post("/v1/undo", { commit: commits, ...here() });

@@ -1,5 +1,6 @@
 // The REST calls. The token lives in this module's memory alone: not in storage, not in the address.
 let token = "";
+let access = { role: "read", admin: false };
 
 export class CallError extends Error {
   constructor(status, type, message) {
@@ -14,6 +15,16 @@ export function signIn(given) {
 }
 
 export const isSignedIn = () => token !== "";
+
+/** Keep what the server says that the token of this page may do. */
+export function setAccess(told) {
+  access = told;
+}
+
+const ROLES = ["read", "write", "curate", "administer"]; // Each may do what those before it may.
+
+export const isAtLeast = (role) => ROLES.indexOf(access.role) >= ROLES.indexOf(role);
+export const isAdmin = () => access.admin;
 
 /** Call the server; `given` goes into the address of a GET and into the body of a POST. */
 export async function call(method, path, given = {}, signal = undefined) {

@@ -1,6 +1,6 @@
 // The shell: who is signed in, whose memory is shown, at which of the two times, and which page.
 import { html, render, useEffect, useLayoutEffect, useState } from "./vendor/preact-htm.js";
-import { get, scopeOf, signIn } from "./api.js";
+import { get, scopeOf, setAccess as keepAccess, signIn } from "./api.js";
 import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
 import { Branches } from "./branches.js";
@@ -116,6 +116,10 @@ const KEYS = [
       Enter: "open the row",
     },
   ],
+  [
+    "Ask",
+    { "/": "the question", "j k": "next, previous hit", e: "amend it", p: "pin it, or unpin it", r: "retire it", Enter: "open it" },
+  ],
   ["Inbox", { "j k": "next, previous card", "a r 1 2 b p": "what the buttons of the card say" }],
 ];
 const GOES = { m: "memories", a: "ask", i: "inbox", p: "people", w: "worlds", j: "journal", h: "health" };
@@ -148,19 +152,27 @@ function useShellKeys(setHelp) {
 
 const shownName = (scope) => scope.replace(":", " ");
 
-function Scopes({ scopes, params, bounds }) {
-  const names = scopes.map((one) => one.name);
-  if (params.scope && !names.includes(params.scope)) names.unshift(params.scope);
+/** The names of the scopes that can be shown: those with memories, and those that the token opens. */
+function namesOf(scopes, bounds) {
+  const opened = Object.entries(bounds).flatMap(([kind, values]) => values.map((value) => `${kind.replace(/_id$/, "")}:${value}`));
+  return [...new Set([...scopes.map((one) => one.name), ...opened])];
+}
+
+function Scopes({ names, chosen = "" }) {
+  const all = chosen && !names.includes(chosen) ? [chosen, ...names] : names;
   // The list has a bounded width: the title tells a long name in full.
-  return html`<label>Memory of <select name="scope" title=${params.scope ? shownName(params.scope) : undefined} value=${params.scope || ""} onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
-    ${Object.keys(bounds).length === 0 && html`<option value="">the default user</option>`}
-    ${names.map((name) => html`<option value=${name}>${shownName(name)}</option>`)}
+  return html`<label>Memory of <select name="scope" title=${chosen ? shownName(chosen) : undefined} value=${chosen}
+      onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
+    ${all.length === 0 && html`<option value="">the default user</option>`}
+    ${all.map((name) => html`<option value=${name}>${shownName(name)}</option>`)}
   </select></label>`;
 }
 
 const COUNTED = 100; // More decisions are told as "99+".
 
-/** How many decisions wait: names that may be the same, and memories that cannot both be right. */
+const WAITING = { "/v1/proposals": "proposals", "/v1/conflicts": "conflicts", "/v1/quarantine": "memories" };
+
+/** How many decisions wait: names that may be the same, memories that cannot both be right, and those held back. */
 function useDecisions(access, scope, stamp) {
   const [waiting, setWaiting] = useState(0);
   useEffect(() => {
@@ -174,8 +186,8 @@ function useDecisions(access, scope, stamp) {
     // Later than the page itself: what is asked for comes first.
     const later = setTimeout(
       () =>
-        Promise.all([ask("/v1/proposals", "proposals"), ask("/v1/conflicts", "conflicts")]).then(
-          ([merges, conflicts]) => !stop.signal.aborted && setWaiting(merges + conflicts),
+        Promise.all(Object.entries(WAITING).map(([path, name]) => ask(path, name))).then(
+          (counts) => !stop.signal.aborted && setWaiting(counts.reduce((sum, one) => sum + one, 0)),
         ),
       300,
     );
@@ -201,7 +213,7 @@ function App() {
   const [where, setWhere] = useState(place());
   const [access, setAccess] = useState(null);
   const [error, setError] = useState(null);
-  const [scopes, setScopes] = useState([]);
+  const [scopes, setScopes] = useState(null);
   const [first, setFirst] = useState(Date.now() - 30 * DAY_MS);
   const [turn, setTurn] = useState(0);
   const [help, setHelp] = useState(false);
@@ -216,6 +228,7 @@ function App() {
     get("/v1/access").then(
       (told) => {
         setError(null);
+        keepAccess(told);
         setAccess(told);
       },
       (failed) => {
@@ -238,11 +251,15 @@ function App() {
         // A memory is often older than the store: the clocks begin where its oldest scope does, and a year before.
         const born = found.scopes.map((one) => Date.parse(one.known_from)).filter(Number.isFinite);
         setFirst(Math.min(Date.now(), ...born) - 366 * DAY_MS);
-        if (!place().params.scope && found.scopes.length) change({ scope: found.scopes[0].name });
       },
-      () => {},
+      () => setScopes((old) => old || []),
     );
   }, [access, stamp]);
+  const names = scopes && access ? namesOf(scopes, access.bounds) : [];
+  const needsScope = !where.params.scope && (!scopes || names.length > 0);
+  useEffect(() => {
+    if (needsScope && names.length) change({ scope: names[0] });
+  }, [needsScope, scopes]);
   useEffect(() => {
     // In a narrow window the menu is one long line.
     const [side, current] = [document.querySelector(".side"), document.querySelector(".side [aria-current]")];
@@ -279,12 +296,12 @@ function App() {
     </nav>
     <div>
       <header class="top">
-        <${Scopes} scopes=${scopes} params=${params} bounds=${access.bounds} />
+        <${Scopes} names=${names} chosen=${params.scope} />
         <${Clock} name="as_of" label="true when" help="What was true at this time" first=${first} params=${params} />
         <${Clock} name="known_at" label="known when" help="What this memory knew at this time" first=${first} params=${params} />
       </header>
       ${then && html`<section class="past" aria-label="The past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></section>`}
-      <main id="main" tabindex="-1"><${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} /></main>
+      <main id="main" tabindex="-1">${needsScope ? html`<p class="loading">Loading …</p>` : html`<${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} />`}</main>
     </div>
   </div>${help && html`<${Help} onClose=${() => setHelp(false)} />`}<${Notices} />`;
 }

@@ -12,6 +12,7 @@ import {
   Empty,
   link,
   Loaded,
+  may,
   micros,
   notify,
   textOf,
@@ -174,12 +175,11 @@ export async function beginning(name, signal) {
   return found[0] || null;
 }
 
-export function Journal({ where, access, scope, stamp }) {
+export function Journal({ where, scope, stamp }) {
   const { params } = where;
   const [more, setMore] = useState([]);
   const [cursor, setCursor] = useState(null);
   const [undoing, setUndoing] = useState(null);
-  const canWrite = !access.read_only && !params.as_of && !params.known_at;
   const open = Number(params.commit || 0);
   const span = params.first && params.last ? { first: Number(params.first), last: Number(params.last) } : null;
   const page = useLoaded(
@@ -217,7 +217,7 @@ export function Journal({ where, access, scope, stamp }) {
       <form class="bar span" onSubmit=${choose}><label>What changed after commit <input type="number" name="first" min="0" required value=${params.first || ""} /></label><label>up to commit <input type="number" name="last" min="1" required value=${params.last || ""} /></label><button>Compare</button>
         ${span && html`<button type="button" class="link" onClick=${() => change({ first: "", last: "" })}>Close</button>`}</form>
       ${span && html`<div class="card"><${Difference} ...${span} scope=${scope} /></div>`}
-      <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight wide">when</th><th class="tight wide">who</th><th>what</th><th class="tight">actions</th></tr></thead><tbody>
+      <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight wide">when</th><th class="tight wide">who</th><th>what</th><th class="tight actions">actions</th></tr></thead><tbody>
       ${commits.map(
         (
           one,
@@ -225,7 +225,7 @@ export function Journal({ where, access, scope, stamp }) {
         ) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight wide"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
         <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} /><span class="narrow small soft"><${Time} at=${one.time} /> </span>${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
           ${open === one.seq && html`<${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} />`}</td>
-        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${canWrite && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`,
+        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${may("curate") && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`,
       )}
       </tbody></table></div>
       ${cursor && html`<div class="bar"><button onClick=${next}>Show more</button></div>`}

@@ -12,17 +12,19 @@ import {
   FIRST_PAGE,
   link,
   Loaded,
+  may,
   notify,
   oneAtATime,
   save,
   textOf,
-  TextDialog,
   Time,
+  useCursor,
   useKeys,
   useLoaded,
   useTyped,
 } from "./parts.js";
-import { amend, changed, erase, isPinned, pin, retire, undoOf } from "./actions.js";
+import { changed, isPinned, pin, retire, undoOf } from "./actions.js";
+import { AmendDialog, CorrectionButtons, EraseDialog } from "./corrections.js";
 
 const search = oneAtATime();
 const PAGE = 50;
@@ -30,6 +32,7 @@ const FOUND_MAX = 50;
 const EXPORT_PAGE = 1000; // As many as one call returns.
 const EXPORT_MAX = 100000; // More is for 'worlddb export', which needs no browser.
 const TYPES = ["Memory", "Session", "Turn", "Fact", "Entity", "Summary"];
+const SAMPLE = "sample data"; // The source of each sample, also of those of the command.
 const FILTERS = {
   type: "type",
   tag: "tag",
@@ -45,7 +48,7 @@ export async function writeSample(scope) {
   const sample = await (await fetch("/ui/sample.json")).json();
   const written = [];
   for (const { at, text } of sample)
-    written.push(await post("/v1/memories", { text, at, source: "sample data", ...scope }));
+    written.push(await post("/v1/memories", { text, at, source: SAMPLE, ...scope }));
   notify("Sample data was written.", undoOf(...written));
 }
 
@@ -91,27 +94,59 @@ function Filters({ params }) {
   </div>`;
 }
 
-function Row({ one, chosen, current, onChoose, canWrite, onAmend, query }) {
-  const source = (one.provenance || [])[0] || "";
-  const only = (more) => link("memories", "", more);
+/** The marks of a row: what it is, whether it has ended, and what speaks against it. */
+function Marks({ one }) {
   const tags = (one.metadata || {}).tags || [];
+  const known = (list) => (list || []).length > 0;
+  return html`${one.type !== "Memory" && html`<${Chip}>${one.type}</${Chip}>`}
+    ${one.retired && html`<${Chip} kind="warn">ended</${Chip}>`}
+    ${!one.retired && one.valid_to && html`<${Chip} kind="warn">ends ${day(one.valid_to)}</${Chip}>`}
+    ${one.shared && html`<${Chip} kind="warn" title="somebody else wrote it into this scope">from ${one.actor}</${Chip}>`}
+    ${isPinned(one) && html`<${Chip} kind="good">pinned</${Chip}>`}
+    ${tags.map((tag) => html`<a class="chip" href=${link("memories", "", { tag })} title="All with this tag">${tag}</a>`)}
+    ${known(one.maybe_outdated) && html`<${Chip} kind="warn">maybe outdated</${Chip}>`}
+    ${known(one.conflicts) && html`<${Chip} kind="bad">conflict</${Chip}>`}
+    ${known(one.superseded_by) && html`<${Chip}>replaced</${Chip}>`}`;
+}
+
+function Row({ one, chosen, current, onChoose, onAmend, query, columns }) {
+  const source = (one.provenance || [])[0] || "";
   return html`<tr class=${`${one.retired ? "ended" : ""} ${current ? "current" : ""}`}>
-    ${canWrite && html`<td class="tight"><input type="checkbox" aria-label=${`Choose: ${textOf(one).slice(0, 60)}`} checked=${chosen} onChange=${onChoose} /></td>`}
+    ${columns.choice && html`<td class="tight"><input type="checkbox" aria-label=${`Choose: ${textOf(one).slice(0, 60)}`} checked=${chosen} onChange=${onChoose} /></td>`}
     <td class="text"><a href=${link("memory", one.id)} class="clamp" data-row=${one.id}><${Found} text=${textOf(one)} query=${query} /></a>
-      <span class="narrow small soft"><${Time} at=${one.valid_from} /> </span>
-      ${one.type !== "Memory" && html`<${Chip}>${one.type}</${Chip}>`}
-      ${one.retired && html`<${Chip} kind="warn">ended</${Chip}>`}
-      ${!one.retired && one.valid_to && html`<${Chip} kind="warn">ends ${day(one.valid_to)}</${Chip}>`}
-      ${one.shared && html`<${Chip} kind="warn" title="somebody else wrote it into this scope">from ${one.actor}</${Chip}>`}
-      ${isPinned(one) && html`<${Chip} kind="good">pinned</${Chip}>`}
-      ${tags.map((tag) => html`<a class="chip" href=${only({ tag })} title="All with this tag">${tag}</a>`)}
-      ${(one.maybe_outdated || []).length > 0 && html`<${Chip} kind="warn">maybe outdated</${Chip}>`}
-      ${(one.conflicts || []).length > 0 && html`<${Chip} kind="bad">conflict</${Chip}>`}
-      ${(one.superseded_by || []).length > 0 && html`<${Chip}>replaced</${Chip}>`}</td>
-    <td class="tight wide"><${Time} at=${one.valid_from} /></td>
-    <td class="tight wide source">${source && html`<a href=${only({ source })} title=${`All from ${source}`}>${source}</a>`}</td>
-    ${canWrite && html`<td class="tight wide actions">${!one.retired && html`<button onClick=${() => onAmend(one)}>Amend</button> <button onClick=${() => pin([one])}>${isPinned(one) ? "Unpin" : "Pin"}</button> <button onClick=${() => retire([one])}>Retire</button>`}</td>`}
+      <span class="narrow small soft"><${Time} at=${one.valid_from} /> </span><${Marks} one=${one} /></td>
+    <td class="tight wide"><${Time} at=${one.valid_from} short /></td>
+    <td class="tight wide spacious soft"><${Time} at=${one.known_from} short /></td>
+    ${columns.source && html`<td class="tight wide source">${source && html`<a href=${link("memories", "", { source })} title=${`All from ${source}`}>${source}</a>`}</td>`}
+    ${columns.actions && html`<td class="tight wide actions">${!one.retired && html`<${CorrectionButtons} one=${one} onAmend=${onAmend} />`}</td>`}
   </tr>`;
+}
+
+/** The rows of one page; where a search found some by their meaning alone, a line says from where on. */
+function Table({ rows, query, chosen, at, onChoose, onChooseAll, onAmend }) {
+  const columns = { choice: may("curate"), actions: may("write"), source: rows.some((one) => (one.provenance || []).length > 0) };
+  const isAll = rows.every((row) => chosen.has(row.id));
+  const near = rows.findLastIndex((one) => !one.isNear) + 1;
+  const width = 3 + columns.choice + columns.actions + columns.source;
+  return html`<div class="scroll"><table class="rows"><thead><tr>
+      ${columns.choice && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => onChooseAll(!isAll)} /></th>`}
+      <th>What</th><th class="tight wide" title="When it began to be true">True since</th>
+      <th class="tight wide spacious" title="When it was written; the newest is first">Written</th>
+      ${columns.source && html`<th class="tight wide">Source</th>`}${columns.actions && html`<th class="tight wide actions">Actions</th>`}</tr></thead>
+    <tbody>${rows.map(
+      (row, place) => html`${query && place === near && html`<tr key="near" class="near"><td colspan=${width}>${near === 0 ? "No memory has these words. Nearest in meaning:" : "Near in meaning alone:"}</td></tr>`}
+        <${Row} key=${row.id} one=${row} query=${query} columns=${columns} current=${place === at} chosen=${chosen.has(row.id)}
+          onChoose=${() => onChoose(row)} onAmend=${onAmend} />`,
+    )}</tbody></table></div>`;
+}
+
+/** What can be done with sample data: a newcomer sees three things that other memories cannot do. */
+function FirstSteps() {
+  const february = link("memories", "", { as_of: "2026-02-28T23:59:59Z" });
+  return html`<section class="card steps" aria-label="First steps"><strong>This is sample data.</strong> Try:
+    <a href=${link("ask", "", { q: "Where do I live?" })}>ask where I live</a>
+    <a href=${february}>see what was true in February</a>
+    <a href=${link("inbox")}>decide which budget is right</a></section>`;
 }
 
 function AddDialog({ onDone, onClose }) {
@@ -195,6 +230,7 @@ const asRow = (hit) => ({
   retired: Boolean(hit.node.valid_to) && new Date(hit.node.valid_to) <= new Date(),
   conflicts: hit.conflicts,
   maybe_outdated: hit.maybe_outdated,
+  isNear: !hit.lanes.text && !hit.lanes.graph,
 });
 const before = new Map(); // The cursor of the page before that of each cursor.
 
@@ -260,26 +296,24 @@ function Search({ given, box }) {
 }
 
 function Bulk({ picked, onNone, onErase, onExport }) {
+  const then = (work) => () => {
+    work();
+    onNone();
+  };
   return html`<div class="bar bulk" role="status"><span>${picked.length} chosen</span>
-    <button onClick=${() => {
-      pin(picked, true);
-      onNone();
-    }}>Pin them</button><button onClick=${() => {
-      pin(picked, false);
-      onNone();
-    }}>Unpin them</button>
-    <button onClick=${() => {
-      retire(picked.filter((one) => !one.retired));
-      onNone();
-    }}>Retire them</button><button class="bad" onClick=${onErase}>Erase them</button>
-    <button onClick=${onExport}>Export them</button><button class="link" onClick=${onNone}>Choose none</button></div>`;
+    <button onClick=${then(() => pin(picked, true))}>Pin them</button>
+    <button onClick=${then(() => pin(picked, false))}>Unpin them</button>
+    <button onClick=${then(() => retire(picked.filter((one) => !one.retired)))}>Retire them</button>
+    <button class="bad" onClick=${onErase}>Erase them</button><button onClick=${onExport}>Export them</button>
+    <button class="link" onClick=${onNone}>Choose none</button></div>`;
 }
 
-function Nothing({ params, canWrite, onAdd, scope }) {
-  const isFiltered = params.q || params.after || Object.keys(FILTERS).some((name) => params[name]);
-  if (isFiltered)
+const isFiltered = (params) => Boolean(params.q || params.after) || Object.keys(FILTERS).some((name) => params[name]);
+
+function Nothing({ params, onAdd, scope }) {
+  if (isFiltered(params))
     return html`<${Empty} title="Nothing found">Try other words, fewer filters, another scope, or ended ones, too.</${Empty}>`;
-  if (!canWrite)
+  if (!may("write"))
     return html`<${Empty} title="Nothing is remembered here">Choose another scope or another time at the top.</${Empty}>`;
   return html`<${Welcome} onAdd=${onAdd} onSample=${() =>
     attempt(async () => {
@@ -303,32 +337,24 @@ function Welcome({ onAdd, onSample }) {
     <div class="card"><h3>Connect an agent</h3><p>Any MCP client can use this server, for example:</p><pre tabindex="0">${connect}</pre><button onClick=${() => copy(connect)}>Copy the command</button></div></div></section>`;
 }
 
-/** Erasing has no way back, so it is asked for; the number is said. */
-export function EraseDialog({ memories, onDone, onClose }) {
-  return html`<${Dialog} title=${memories.length > 1 ? `Erase ${memories.length} memories for good` : "Erase for good"} onClose=${onClose}>
-    <p>The text, what was derived from it, and its traces in the file are removed. <strong>This cannot be undone.</strong> The receipt is saved as a file.</p>
-    <div class="bar"><button class="bad" onClick=${async () => {
-      if (await erase(memories)) onDone();
-    }}>Erase</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
-}
-
-export function Memories({ where, access, scope, stamp }) {
+export function Memories({ where, scope, stamp }) {
   const { params } = where;
-  const canWrite = !access.read_only && !params.as_of && !params.known_at;
   const [chosen, setChosen] = useState(new Set());
-  const [at, setAt] = useState(-1);
   const [dialog, setDialog] = useState(null);
   const box = useRef();
   const { page, all } = useMemories({ params, scope, stamp });
   const rows = (page.data && page.data.rows) || [];
-  const picked = rows.filter((one) => chosen.has(one.id));
+  const picked = may("curate") ? rows.filter((one) => chosen.has(one.id)) : [];
+  const view = [params.after, params.q, params.scope, params.as_of, params.known_at];
+  const { at, keys } = useCursor(
+    rows.map((row) => row.id),
+    view,
+  );
   const one = rows[at];
   const none = () => setChosen(new Set());
   const close = () => setDialog(null);
-  useEffect(() => {
-    none();
-    setAt(-1);
-  }, [params.after, params.q, params.scope]);
+  const show = (kind, memory) => setDialog({ kind, memory });
+  useEffect(none, view);
 
   const toggle = (row) =>
     setChosen((old) => {
@@ -336,24 +362,18 @@ export function Memories({ where, access, scope, stamp }) {
       if (!now.delete(row.id)) now.add(row.id);
       return now;
     });
-  const move = (to) => {
-    setAt(to);
-    const anchor = rows[to] && document.querySelector(`[data-row="${rows[to].id}"]`);
-    if (anchor) anchor.focus();
-  };
-  const live = canWrite && one && !one.retired;
+  const isLive = one && !one.retired;
   useKeys(
     {
-      "/": () => box.current.focus(),
-      j: () => move(Math.min(at + 1, rows.length - 1)),
-      k: () => move(Math.max(at - 1, 0)),
-      a: canWrite && (() => setDialog({ kind: "add" })),
-      x: canWrite && one && (() => toggle(one)),
-      e: live && (() => setDialog({ kind: "amend", one })),
-      p: live && (() => pin([one])),
-      r: live && (() => retire(picked.length ? picked : [one])),
+      ...keys,
+      "/": () => box.current && box.current.focus(),
+      a: may("write") && (() => show("add")),
+      x: one && may("curate") && (() => toggle(one)),
+      e: isLive && may("write") && (() => show("amend", one)),
+      p: isLive && may("curate") && (() => pin([one])),
+      r: isLive && may("curate") && (() => retire(picked.length ? picked : [one])),
     },
-    [rows, at, chosen, canWrite],
+    [rows, at, chosen],
   );
   const add = (given) =>
     attempt(async () => {
@@ -363,37 +383,31 @@ export function Memories({ where, access, scope, stamp }) {
       changed();
     });
   const used = Object.keys(FILTERS).filter((name) => params[name]);
-  const isAll = rows.length > 0 && rows.every((row) => chosen.has(row.id));
+  const clear = () => change({ ...Object.fromEntries(used.map((name) => [name, ""])), ...FIRST_PAGE });
+  const isSample = rows.length > 0 && !isFiltered(params) && rows.every((row) => (row.provenance || []).includes(SAMPLE));
+  const isEmpty = page.data && !rows.length && !isFiltered(params);
 
   return html`<h1>Memories</h1>
-    <div class="bar">
-      <${Search} given=${params.q || ""} box=${box} />
-      ${used.length > 0 && html`<button class="link" onClick=${() => change({ ...Object.fromEntries(used.map((name) => [name, ""])), ...FIRST_PAGE })}>Clear filters</button>`}
-      ${canWrite && html`<button class="main" onClick=${() => setDialog({ kind: "add" })}>Add</button>`}
-      <button onClick=${() => setDialog({ kind: "export" })} disabled=${!rows.length}>Export</button>
-    </div>
-    <${Filters} params=${params} />
-    ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => setDialog({ kind: "erase" })} onExport=${() => setDialog({ kind: "export" })} />`}
+    ${
+      !isEmpty &&
+      html`<div class="bar">
+          <${Search} given=${params.q || ""} box=${box} />
+          ${used.length > 0 && html`<button class="link" onClick=${clear}>Clear filters</button>`}
+          ${may("write") && html`<button class="main" onClick=${() => show("add")}>Add</button>`}
+          <button onClick=${() => show("export")} disabled=${!rows.length}>Export</button>
+        </div>
+        <${Filters} params=${params} />`
+    }
+    ${isSample && may("write") && html`<${FirstSteps} />`}
+    ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => show("erase")} onExport=${() => show("export")} />`}
     <${Loaded} of=${page}>${({ next, query }) =>
       rows.length === 0
-        ? html`<${Nothing} params=${params} canWrite=${canWrite} scope=${scope} onAdd=${() => setDialog({ kind: "add" })} />`
-        : html`<div class="scroll"><table class="rows"><thead><tr>${canWrite && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => setChosen(isAll ? new Set() : new Set(rows.map((row) => row.id)))} /></th>`}<th>What</th><th class="tight wide">Since</th><th class="tight wide">Source</th>${canWrite && html`<th class="tight wide">Actions</th>`}</tr></thead>
-          <tbody>${rows.map((row, place) => html`<${Row} key=${row.id} one=${row} canWrite=${canWrite} query=${query} current=${place === at} chosen=${chosen.has(row.id)} onChoose=${() => toggle(row)} onAmend=${(given) => setDialog({ kind: "amend", one: given })} />`)}</tbody></table></div>
-        <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
+        ? html`<${Nothing} params=${params} scope=${scope} onAdd=${() => show("add")} />`
+        : html`<${Table} rows=${rows} query=${query} chosen=${chosen} at=${at} onChoose=${toggle} onAmend=${(row) => show("amend", row)}
+              onChooseAll=${(isAll) => setChosen(new Set(isAll ? rows.map((row) => row.id) : []))} />
+            <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
     ${dialog && dialog.kind === "add" && html`<${AddDialog} onDone=${add} onClose=${close} />`}
     ${dialog && dialog.kind === "export" && html`<${ExportDialog} rows=${rows} picked=${picked} all=${all} onClose=${close} />`}
-    ${
-      dialog &&
-      dialog.kind === "erase" &&
-      html`<${EraseDialog} memories=${picked} onDone=${() => {
-        none();
-        close();
-      }} onClose=${close} />`
-    }
-    ${
-      dialog &&
-      dialog.kind === "amend" &&
-      html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${dialog.one.text} button="Amend"
-      onDone=${(text) => amend(dialog.one, text).then((done) => done && close())} onClose=${close} />`
-    }`;
+    ${dialog && dialog.kind === "erase" && html`<${EraseDialog} memories=${picked} onDone=${() => (none(), close())} onClose=${close} />`}
+    ${dialog && dialog.kind === "amend" && html`<${AmendDialog} memory=${dialog.memory} onDone=${close} onClose=${close} />`}`;
 }

@@ -1,23 +1,23 @@
 // One memory: its text with names and claims marked, its versions in time, conflicts, commits, edges, its proof.
 import { html, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { amend, isPinned, pin, refuse, retire } from "./actions.js";
+import { refuse } from "./actions.js";
+import { AmendDialog, CorrectionButtons, EraseDialog } from "./corrections.js";
 import {
   attempt,
   Chip,
   day,
   link,
   Loaded,
+  may,
   micros,
   notify,
   save,
   textOf,
-  TextDialog,
   Time,
   useLoaded,
 } from "./parts.js";
 import { GraphOf } from "./graph.js";
-import { EraseDialog } from "./memories.js";
 
 const CHAIN_MAX = 12; // Versions that are shown; more would not fit on a strip.
 const COMMITS_MAX = 12; // Commits that are looked up; a memory with more has a page in the journal.
@@ -137,7 +137,7 @@ function Claims({ memory, near }) {
   const claims = near.edges.filter((edge) => edge.source === memory.id && isClaim(edge));
   const names = new Map(near.nodes.map((node) => [node.id, node]));
   if (!claims.length) return null;
-  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>relation</th><th>value</th><th class="tight">since</th><th class="tight">until</th></tr></thead><tbody>
+  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>relation</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th></tr></thead><tbody>
     ${claims.map(
       (
         edge,
@@ -186,7 +186,6 @@ function Edges({ memory, near }) {
 
 export function OneMemory({ where, access, scope, stamp }) {
   const { params, id } = where;
-  const canWrite = !access.read_only && !params.as_of && !params.known_at;
   const [dialog, setDialog] = useState("");
   const [graph, setGraph] = useState(false);
   const page = useLoaded(
@@ -199,24 +198,25 @@ export function OneMemory({ where, access, scope, stamp }) {
       save(`proof-${memory.id.slice(0, 8)}.json`, JSON.stringify(proven, null, 1));
       notify("The proof was saved. Anybody can verify it on the page “Verify a proof”.");
     });
+  const leave = async (memory) => {
+    if (await refuse(memory)) location.hash = link("memories");
+  };
+  const amended = (written) => {
+    setDialog("");
+    location.hash = link("memory", written.id);
+  };
   return html`<${Loaded} of=${page} title="Memory">${({ memory, near, chain, commits }) => html`
     <p class="small"><a href=${link("memories")}>Memories</a></p>
     <h1>${memory.isName ? memory.name || memory.type : "Memory"} ${memory.retired && html`<${Chip} kind="warn">ended</${Chip}>`}</h1>
     <${Marked} text=${memory.text || textOf(memory)} edges=${near.edges.filter((edge) => edge.source === memory.id)} />
     <div class="bar">
-      ${canWrite && !memory.retired && !memory.isName && html`<button class="main" onClick=${() => setDialog("amend")}>Amend</button><button onClick=${() => pin([memory])}>${isPinned(memory) ? "Unpin" : "Pin"}</button><button onClick=${() => retire([memory])}>Retire</button>`}
-      ${
-        canWrite &&
-        memory.shared &&
-        html`<button onClick=${async () => {
-          if (await refuse(memory)) location.hash = link("memories");
-        }}>Refuse</button>`
-      }
-      ${canWrite && !memory.isName && html`<button class="bad" onClick=${() => setDialog("erase")}>Erase</button>`}
-      ${memory.type === "Entity" && html`<a href=${link("people", memory.id)}>What is known of it</a>`}
-      <a href=${link("ask", "", { q: (memory.text || memory.name || "").slice(0, 200) })}>Ask with this text</a>
+      ${!memory.retired && !memory.isName && html`<${CorrectionButtons} one=${memory} onAmend=${() => setDialog("amend")} />`}
+      ${may("curate") && memory.shared && html`<button onClick=${() => leave(memory)}>Refuse</button>`}
+      ${may("curate") && !memory.isName && html`<button class="bad" onClick=${() => setDialog("erase")}>Erase</button>`}
       ${access.admin && html`<button onClick=${() => prove(memory)}>Save a proof</button>`}
       <button aria-expanded=${graph} onClick=${() => setGraph(!graph)}>${graph ? "Hide the graph" : "Show the graph"}</button>
+      ${memory.type === "Entity" && html`<a href=${link("people", memory.id)}>What is known of it</a>`}
+      <a href=${link("ask", "", { q: (memory.text || memory.name || "").slice(0, 200) })}>Ask with this text</a>
     </div>
     ${graph && html`<${GraphOf} start=${memory.id} scope=${scope} params=${params} />`}
     <${Conflicts} memory=${memory} near=${near} />
@@ -224,21 +224,6 @@ export function OneMemory({ where, access, scope, stamp }) {
     <${Claims} memory=${memory} near=${near} />
     <h2>About it</h2><${Fields} memory=${memory} commits=${commits} />
     <h2>Linked</h2><${Edges} memory=${memory} near=${near} />
-    ${
-      dialog === "erase" &&
-      html`<${EraseDialog} memories=${[memory]} onDone=${() => {
-        location.hash = link("memories");
-      }} onClose=${() => setDialog("")} />`
-    }
-    ${
-      dialog === "amend" &&
-      html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${memory.text} button="Amend"
-      onDone=${async (text) => {
-        const written = await amend(memory, text);
-        if (written) {
-          setDialog("");
-          location.hash = link("memory", written.id);
-        }
-      }} onClose=${() => setDialog("")} />`
-    }`}</${Loaded}>`;
+    ${dialog === "erase" && html`<${EraseDialog} memories=${[memory]} onDone=${() => (location.hash = link("memories"))} onClose=${() => setDialog("")} />`}
+    ${dialog === "amend" && html`<${AmendDialog} memory=${memory} onDone=${amended} onClose=${() => setDialog("")} />`}`}</${Loaded}>`;
 }

@@ -1,6 +1,6 @@
 // Small parts that every page uses: times, ids, chips, dialogs, notices, loading.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { get, post } from "./api.js";
+import { get, isAdmin, isAtLeast, post } from "./api.js";
 
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
@@ -26,6 +26,12 @@ export function change(more) {
   const query = new URLSearchParams(Object.entries({ ...params, ...more }).filter(([, value]) => value));
   history.replaceState(null, "", `#/${page}${id ? `/${id}` : ""}${query.size ? `?${query}` : ""}`);
   dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/** Whether somebody may change what a page shows: never in the past, and never more than the role of the token allows. */
+export function may(role) {
+  const { params } = place();
+  return isAtLeast(role) && !params.as_of && !params.known_at;
 }
 
 /** A text of a field that is also in the address: typing changes it (at once, or when sent), and so does another address. */
@@ -63,16 +69,17 @@ const UNITS = [
   ["minute", 60],
 ];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const inShort = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 
-export function ago(time) {
+export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, size] of UNITS)
-    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+    if (Math.abs(seconds) >= size) return format.format(Math.round(seconds / size), unit);
   return "just now";
 }
 
-export function Time({ at }) {
-  return at ? html`<time datetime=${at} title=${at}>${ago(at)}</time>` : html`<span class="soft">–</span>`;
+export function Time({ at, short = false }) {
+  return at ? html`<time datetime=${at} title=${at}>${ago(at, short ? inShort : relative)}</time>` : html`<span class="soft">–</span>`;
 }
 
 export function day(time) {
@@ -90,6 +97,8 @@ export const count = (number, word) => `${number.toLocaleString("en")} ${word}${
 export function Id({ id, page = "memory", text }) {
   return html`<a class="mono" href=${link(page, id)} title=${id}>${text || id.slice(0, 8)}</a>`;
 }
+
+export const isOver = (node) => Boolean(node.valid_to) && new Date(node.valid_to) <= new Date();
 
 export const textOf = (node) => node.text || node.content || node.name || (node.erased ? "(erased)" : "(empty)");
 
@@ -143,11 +152,10 @@ const LOOK_MS = 3000; // How often the server is asked how far it is.
 function Slow() {
   const [told, setTold] = useState(null);
   useEffect(() => {
-    const look = () =>
-      get("/v1/doctor").then(
-        (found) => setTold((found.findings.find((one) => one.part === "vectors") || {}).seen || ""),
-        () => setTold(""),
-      );
+    const look = async () => {
+      const { findings } = isAdmin() ? await get("/v1/doctor").catch(() => ({ findings: [] })) : { findings: [] };
+      setTold((findings.find((one) => one.part === "vectors") || {}).seen || "");
+    };
     const first = setTimeout(look, SLOW_MS);
     const next = setInterval(look, SLOW_MS + LOOK_MS);
     return () => {
@@ -197,6 +205,18 @@ export function useKeys(keys, watched) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, watched);
+}
+
+/** The row that the keys `j` and `k` have chosen; its link, which has the id as `data-row`, has the focus. */
+export function useCursor(ids, watched) {
+  const [at, setAt] = useState(-1);
+  useEffect(() => setAt(-1), watched);
+  const move = (to) => {
+    setAt(to);
+    const anchor = document.querySelector(`[data-row="${ids[to]}"]`);
+    if (anchor) anchor.focus();
+  };
+  return { at, keys: { j: () => move(Math.min(at + 1, ids.length - 1)), k: () => move(Math.max(at - 1, 0)) } };
 }
 
 export function Notices() {
@@ -249,21 +269,6 @@ export function Dialog({ title, onClose, children }) {
   return html`<dialog ref=${box} onClose=${onClose} aria-labelledby="dialog-title">
     <h2 id="dialog-title">${title}</h2>${children}
   </dialog>`;
-}
-
-export function TextDialog({ title, hint, text = "", button, onDone, onClose }) {
-  const [value, setValue] = useState(text);
-  const send = (event) => {
-    event.preventDefault();
-    onDone(value);
-  };
-  return html`<${Dialog} title=${title} onClose=${onClose}>
-    <form onSubmit=${send}>
-      <label>${hint}<textarea name="text" required value=${value} onInput=${(event) => setValue(event.target.value)}></textarea></label>
-      <div class="bar"><button class="main" disabled=${!value.trim()}>${button}</button>
-        <button type="button" onClick=${onClose}>Cancel</button></div>
-    </form>
-  </${Dialog}>`;
 }
 
 // -- choosing a node by its words, its name or its id -----------------------------------------------

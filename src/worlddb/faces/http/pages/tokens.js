@@ -94,7 +94,7 @@ export function Tokens({ access, stamp }) {
   const canChange = !access.read_only;
   return html`<h1>Tokens</h1><${Loaded} of=${page}>${({ tokens, scopes }) => html`
     ${canChange && html`<div class="bar"><button class="main" onClick=${() => setOpen({ adding: true })}>Add a token</button></div>`}
-    <div class="scroll" tabindex="0" role="region" aria-label="Tokens"><table><thead><tr><th>name</th><th class="tight">role</th><th>opens</th><th>limits</th><th class="tight">ends</th><th class="tight">last used</th><td></td></tr></thead>
+    <div class="scroll" tabindex="0" role="region" aria-label="Tokens"><table><thead><tr><th>name</th><th class="tight">role</th><th>opens</th><th>limits</th><th class="tight">ends</th><th class="tight">last used</th><th class="tight">actions</th></tr></thead>
       <tbody>${tokens.map((one) => html`<${Row} key=${one.name} token=${one} canChange=${canChange} ask=${(what, token) => setOpen({ what, token })} />`)}</tbody></table></div>
     <h2>Scopes</h2><div class="scroll" tabindex="0" role="region" aria-label="Scopes"><table><thead><tr><th>scope</th><th>tokens that open it</th></tr></thead>
       <tbody>${scopes.map(

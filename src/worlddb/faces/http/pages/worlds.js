@@ -58,10 +58,25 @@ function ScopeWorld({ one, params, isFirst }) {
   return html`<${World} id=${one.id} name=${one.name.replace(":", " ")} type="Scope" size=${page.data ? page.data.size : null} scope=${scope} params=${params} />`;
 }
 
+const BEGINNINGS = 8;
+
+/** Names that a graph can begin at, for somebody who has none in mind. */
+function Beginnings({ scope, params }) {
+  const page = useLoaded(
+    (signal) =>
+      get("/v1/interior", { type: "Entity", limit: BEGINNINGS, ...scope, ...clocksOf(params) }, signal).catch(() => ({ nodes: [] })),
+    [params.scope, params.as_of, params.known_at],
+  );
+  const names = page.data ? page.data.nodes : [];
+  if (!names.length) return null;
+  return html`<div class="bar small"><span class="soft">For example</span>
+    ${names.map((node) => html`<button key=${node.id} onClick=${() => change({ start: node.id })}>${textOf(node)}</button>`)}</div>`;
+}
+
 function Around({ scope, params }) {
   return html`<h2>Around a node</h2>
     <div class="bar"><${Picker} name="start" label="Start at" scope=${scope} onPick=${(node) => change({ start: node.id })} /></div>
-    ${params.start && html`<${GraphOf} start=${params.start} scope=${scope} params=${params} />`}
+    ${params.start ? html`<${GraphOf} start=${params.start} scope=${scope} params=${params} />` : html`<${Beginnings} scope=${scope} params=${params} />`}
     <h2>A path between two nodes</h2>
     <div class="bar"><${Picker} name="first" label=${params.from ? `From ${params.from.slice(0, 8)}, or` : "From"} scope=${scope} onPick=${(node) => change({ from: node.id })} />
       <${Picker} name="last" label=${params.to ? `to ${params.to.slice(0, 8)}, or` : "to"} scope=${scope} onPick=${(node) => change({ to: node.id })} /></div>
@@ -80,7 +95,8 @@ export function Worlds({ where, scope, stamp }) {
     },
     [params.scope, stamp],
   );
-  return html`<h1>Worlds</h1><${Loaded} of=${page}>${(data) => {
+  return html`<h1>Worlds</h1>
+    <p class="soft">Each user, agent, app and run has a world of its own; sessions and topics are worlds inside it.</p><${Loaded} of=${page}>${(data) => {
     const first = data.scopes.filter((one) => one.name === params.scope);
     const all = [...first, ...data.scopes.filter((one) => one.name !== params.scope)];
     return html`${
