@@ -385,6 +385,7 @@ class Memory:
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        counted: bool = True,
         receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall:
@@ -403,7 +404,8 @@ class Memory:
 
         The result and each hit have a `confidence`, the probability that they hold an answer. With
         `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
-        receipt, which `verify_receipt` checks.
+        receipt, which `verify_receipt` checks. With `counted=False` the hits do not become more
+        often recalled by it: for somebody who only looks.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
@@ -423,7 +425,7 @@ class Memory:
 
             return receipted(reader)(query or "", **asked)
 
-        return self._reader.by_grant(scope, ask)
+        return replace(self._reader, counts=counted).by_grant(scope, ask)
 
     def list(
         self,
@@ -481,6 +483,7 @@ class Memory:
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
+        counted: bool = True,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext:
         """Return what is remembered as ready text for a prompt, of at most `max_tokens` tokens.
@@ -488,7 +491,7 @@ class Memory:
         First what is pinned, then memories with the tag `instruction`, then what is known about
         the user, then the hits of the question, or the latest memories without one. The text has
         dates and ids and says that it is data; its budget counts everything that is in it. `types`
-        and `where` choose the memories, as in `recall`.
+        and `where` choose the memories, and `counted` is as in `recall`.
 
         Raises:
             InvalidInputError: an argument is wrong.
@@ -500,7 +503,8 @@ class Memory:
         chosen: dict[str, Any] = {"types": types, "where": where, "scope": scope}
         chosen |= {"as_of": as_of, "known_at": known_at}
         chosen |= {"max_tokens": max_tokens, "k": k}
-        return self._reader.by_grant(scope, lambda reader: prompt_context(reader, query, **chosen))
+        reads = replace(self._reader, counts=counted)
+        return reads.by_grant(scope, lambda reader: prompt_context(reader, query, **chosen))
 
     @property
     def files(self) -> Files:

@@ -109,11 +109,15 @@ GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody el
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReader:
-    """Reads the memories of one caller. No call here asks a language model."""
+    """Reads the memories of one caller. No call here asks a language model.
+
+    Unless it `counts`, what it finds does not become more often recalled by that.
+    """
 
     db: WorldDB
     scopes: CallerScopes
     actor: str = ""
+    counts: bool = True
 
     def note(self, call: str, groups: Groups, question: str, hits: Iterable[bytes]) -> None:
         """Record a read, if this store audits them."""
@@ -188,7 +192,8 @@ class MemoryReader:
                 explain=True,
                 **options,
             )
-            engine.recalls.note([hit.node.id for hit in found.hits])
+            if self.counts:
+                engine.recalls.note([hit.node.id for hit in found.hits])
             if summaries == "first":
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
                     found = summaries_first(found, self._filtered(view, where), max_tokens)

@@ -62,6 +62,10 @@ export async function call(method, path, given = {}, signal = undefined) {
 export const get = (path, given, signal) => call("GET", path, given, signal);
 export const post = (path, given, signal) => call("POST", path, given, signal);
 
+/** Ask, or get the text of a prompt, as somebody who looks: nothing becomes more often recalled by it. */
+export const recall = (given, signal) => post("/v1/recall", { ...given, counted: false }, signal);
+export const contextFor = (given, signal) => post("/v1/context", { ...given, counted: false }, signal);
+
 /** Return the scope of a text such as "user:ada" as arguments of a call. */
 export function scopeOf(name) {
   const at = name ? name.indexOf(":") : -1;

@@ -1,6 +1,6 @@
 // Ask: a recall, taken apart: the hits with their reasons, the text that a prompt gets, and why one is not here.
 import { html, useRef, useState } from "./vendor/preact-htm.js";
-import { clocksOf, isSignedIn, post } from "./api.js";
+import { clocksOf, contextFor, isSignedIn, post, recall } from "./api.js";
 import { AmendDialog } from "./corrections.js";
 import { against, Hit, MEANING, replacedBy, sharedBy, weightOf } from "./hit.js";
 import {
@@ -20,8 +20,8 @@ import { pin, retire } from "./actions.js";
 import { WhyNot } from "./why_not.js";
 
 /** Return the hits, and the texts of those that speak against them. */
-async function recall(given, scope, signal) {
-  const data = await post("/v1/recall", given, signal);
+async function hitsOf(given, scope, signal) {
+  const data = await recall(given, signal);
   const texts = new Map(data.hits.map((hit) => [hit.node.id, textOf(hit.node)]));
   const missing = [...new Set(data.hits.flatMap(against).map((one) => one.id))].filter((id) => id && !texts.has(id));
   if (missing.length) {
@@ -81,7 +81,7 @@ function Answer({ found, other, title, at, onAmend }) {
 function PromptText({ query, scope, params, stamp }) {
   const most = Number(params.most || 500);
   const page = useLoaded(
-    (signal) => post("/v1/context", { query, max_tokens: most, ...scope, ...clocksOf(params) }, signal),
+    (signal) => contextFor({ query, max_tokens: most, ...scope, ...clocksOf(params) }, signal),
     [query, most, params.scope, params.as_of, params.known_at, stamp],
   );
   const setMost = (event) => change({ most: event.target.value });
@@ -170,9 +170,9 @@ function Answers({ params, scope, stamp }) {
   const [amended, setAmended] = useState(null);
   const left = givenBy("a", params, scope);
   const right = givenBy("b", params, scope);
-  const first = useLoaded((signal) => recall(left, scope, signal), [JSON.stringify(left), stamp]);
+  const first = useLoaded((signal) => hitsOf(left, scope, signal), [JSON.stringify(left), stamp]);
   const second = useLoaded(
-    (signal) => (params.two ? recall(right, scope, signal) : Promise.resolve(null)),
+    (signal) => (params.two ? hitsOf(right, scope, signal) : Promise.resolve(null)),
     [params.two, JSON.stringify(right), stamp],
   );
   const both = params.two && first.data && second.data;

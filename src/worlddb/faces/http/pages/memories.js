@@ -1,6 +1,6 @@
 // Memories: a table with search as you type, filters, keys, pages, bulk actions, and a way back for each action.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { clocksOf, get, post } from "./api.js";
+import { clocksOf, get, post, recall } from "./api.js";
 import {
   attempt,
   change,
@@ -265,7 +265,7 @@ function useMemories({ params, scope, stamp }) {
       if (params.q)
         return search(
           async () => ({
-            rows: (await post("/v1/recall", { query: params.q, k: FOUND_MAX, where: filter, ...common })).hits.map(
+            rows: (await recall({ query: params.q, k: FOUND_MAX, where: filter, ...common })).hits.map(
               asRow,
             ),
             next: null,

@@ -1,6 +1,6 @@
 // Small parts that every page uses: times, ids, chips, dialogs, notices, loading.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { get, isAdmin, isAtLeast, post } from "./api.js";
+import { get, isAdmin, isAtLeast, post, recall } from "./api.js";
 
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
@@ -285,7 +285,7 @@ async function choicesFor(text, scope, signal) {
   if (/^[0-9a-f]{4,64}$/.test(text)) return query({ seeds: [text], include_superseded: true });
   const [named, found] = await Promise.all([
     query({ text, match: "all", steps: [{ op: "filter_type", types: ["Entity"] }] }),
-    post("/v1/recall", { query: text, k: CHOICES, include_retired: true, ...scope }, signal).then((told) =>
+    recall({ query: text, k: CHOICES, include_retired: true, ...scope }, signal).then((told) =>
       told.hits.map((hit) => hit.node),
     ),
   ]);

@@ -1,6 +1,6 @@
 // Why a memory is not among the hits of a question: each possible cause is tried, the surest first.
 import { html, useState } from "./vendor/preact-htm.js";
-import { get, post } from "./api.js";
+import { get, recall } from "./api.js";
 import { Hit } from "./hit.js";
 import { attempt, day, link, Picker, textOf } from "./parts.js";
 
@@ -17,7 +17,7 @@ function beforeItsTime(memory, { as_of, known_at }) {
 
 /** Ask again, for as many hits as there can be, and say at which place the memory is. */
 async function placeOf(memory, given) {
-  const { hits } = await post("/v1/recall", { ...given, k: ALL_MAX });
+  const { hits } = await recall({ ...given, k: ALL_MAX });
   const place = hits.findIndex((hit) => hit.node.id === memory.id);
   return { of: hits.length, hit: hits[place], rank: place + 1 };
 }
