@@ -194,10 +194,11 @@ def run_app(
     `stopper` gets a function that stops the server as a signal does.
     """
     reload = TokenReload(settings, app.state.let_in)
-    if is_worker and settings.tokens_file is not None:
-        reload.ask()  # The file may have changed since the parent has read it.
-        # What one worker has changed must hold in all of them.
-        app.state.gate.before_each = reload.if_changed
+    if settings.tokens_file is not None:
+        reload.ask()  # The file may have changed while the store was opened.
+        if is_worker:
+            # What one worker has changed must hold in all of them.
+            app.state.gate.before_each = reload.if_changed
 
     def every_second() -> None:
         reload.if_changed()
@@ -254,7 +255,7 @@ def _leave() -> None:
 
 
 def _work_of_writer(memory: Memory) -> None:
-    """Begin what a process does in the background that writes, and does nothing else."""
+    """Start the background work that only the writing process does."""
     try:
         memory.read_pending()
         memory.db.embed_in_background()
@@ -349,7 +350,7 @@ def addresses(url: str, path: str) -> dict[str, Any]:
 
 
 def welcome_text(url: str, path: str, *, with_tokens: bool) -> str:
-    """Return what to paste into a client; instead of a token, it shows a variable's name."""
+    """Return the settings to paste into a client, with a variable in place of the token."""
     bearer = "Authorization: Bearer $WORLDDB_TOKEN"
     header = f' --header "{bearer}"' if with_tokens else ""
     curl = f' -H "{bearer}"' if with_tokens else ""

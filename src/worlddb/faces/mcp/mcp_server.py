@@ -36,7 +36,8 @@ from pydantic import Field
 
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, NotFoundError, WorldDBError
-from worlddb.faces.calls import PAGE_MAX, SCOPE_KINDS, Call, call_named
+from worlddb.faces.call_parts import PAGE_MAX, SCOPE_KINDS, Call
+from worlddb.faces.calls import call_named
 from worlddb.faces.mcp.memory_tools import (
     CallRunner,
     MemorySource,
@@ -342,7 +343,7 @@ class OpenSubscriptions:
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: ctx.request_id})
 
     def end(self) -> None:
-        """End them all. Each client is told, and may subscribe anew."""
+        """End all subscriptions. Each client is notified and may subscribe again."""
         for scope in list(self._open):
             scope.cancel()
 

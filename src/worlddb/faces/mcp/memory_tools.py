@@ -38,7 +38,8 @@ from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.call_models import ChatMessage, arguments_model
-from worlddb.faces.calls import CALLS, Call, Effect, Parameter
+from worlddb.faces.call_parts import Call, Effect, Parameter
+from worlddb.faces.calls import CALLS
 from worlddb.faces.mcp.tool_answers import (
     Answer,
     add_texts,
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class Agreement(BaseModel):
-    """What the person is asked for."""
+    """The form that a person fills in to confirm a call."""
 
     agree: bool = Field(description="Yes, do it")
 
@@ -329,7 +330,7 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _untold(schema: Any) -> Any:
-    """Return a schema of answers without its descriptions: programs read it, not models."""
+    """Return a schema of answers without descriptions: programs read schemas, not models."""
     if isinstance(schema, list):
         return [_untold(one) for one in schema]
     if not isinstance(schema, dict):

@@ -247,7 +247,7 @@ def _measure(args: argparse.Namespace, path: str) -> tuple[dict[str, dict[str, f
             began = time.perf_counter()
             work()
             took = time.perf_counter() - began
-            progress.done += 1
+            progress.count()
             return took
 
         texts = [_sentence(chance) for _ in range(args.memories)]
@@ -455,7 +455,7 @@ def run_eval(args: argparse.Namespace) -> int:
 
 
 def _tell_idle(args: argparse.Namespace) -> None:
-    """Name the options that have no effect without answers; they do no harm."""
+    """Warn about options that have no effect without answers."""
     given = [_option(name) for name in FOR_ANSWERS if getattr(args, name)]
     given += [f"--price {price}" for price in args.price if not price.startswith("embedder=")]
     if given:

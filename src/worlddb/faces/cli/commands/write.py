@@ -98,7 +98,7 @@ def write_folder(args: argparse.Namespace) -> int:
         progress.total = len(paths)
         kept = _kept(memory, args.document, scope_ids(args))
         for path in paths:
-            progress.done += 1
+            progress.count()
             counts["documents"] += 1
             try:
                 document = read_document(path)
@@ -158,7 +158,7 @@ def _kept(memory: Memory, folder: str, scope: Mapping[str, Any]) -> dict[str, Re
 
 
 def _compared(memory: Memory, document: DocumentText, there: Remembered | None) -> str:
-    """Say what a write of a document would do, by what its passages say."""
+    """Return what writing a document would do: new, changed or unchanged, by its passages."""
     from dataclasses import replace
 
     from worlddb.ingest.document_text import document_of, passages_of
