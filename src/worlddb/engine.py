@@ -267,7 +267,7 @@ class OpenStore:
         """
         row = next((row for row in self.branches() if row.name == name), None)
         if row is None and not create:
-            raise NotFoundError(f"there is no branch {name!r}; list the branches")
+            raise NotFoundError(f"there is no branch {name!r}; list the branches to see them")
         row = row or self.engine.store.fork(name, actor)
         read_only = self.engine.store.read_only
         options = {**self._options, "handlers": (), "audit_reads": self.audits_reads}

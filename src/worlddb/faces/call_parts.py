@@ -72,7 +72,8 @@ class Call(NamedTuple):
     In `help`, `{amend}` and the like stand for other calls; each face puts its own name there.
     `question` is what a person is asked before the call runs, where the face can ask; such a call
     has a parameter `confirm`. `one_of` are parameters of which exactly one has to be given.
-    `examples` are lines for the help of a command that is generated.
+    `examples` are lines for the help of a command that is generated; `empty` is what the command
+    prints where the result is empty.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Call(NamedTuple):
     toolset: Toolset = "memory"
     command: str = ""
     examples: tuple[str, ...] = ()
+    empty: str = "nothing found"
 
     @property
     def reads(self) -> bool:

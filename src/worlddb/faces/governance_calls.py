@@ -350,6 +350,7 @@ The memory stays with its writer, whose grants to write here end.""",
         path="/v1/quarantine",
         command="quarantine",
         examples=("quarantine --user-id ada",),
+        empty="nothing waits in quarantine",
     ),
     Call(
         name="decide_quarantined",
@@ -414,6 +415,7 @@ The memory stays with its writer, whose grants to write here end.""",
         path="/v1/reads",
         command="reads",
         examples=("reads --user-id ada", "reads --limit 1000 --json"),
+        empty="no reads are recorded",
     ),
 )
 """Calls on grants, on trust and quarantine, and on what waits for a decision."""

@@ -281,6 +281,7 @@ Find proposals with {proposals}.""",
             "conflicts                       # what cannot both be right",
             "conflicts --include-settled     # and what was",
         ),
+        empty="no conflicts",
     ),
     # History and proofs.
     Call(
