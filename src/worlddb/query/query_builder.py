@@ -326,7 +326,8 @@ class QueryBuilder:
     def in_world(self, id: bytes | str) -> QueryBuilder:
         """Continue inside a world: only its interior is visible, except along piercing edges.
 
-        Nodes found so far that are not inside are dropped. The id is looked up when the query runs.
+        Nodes found so far that are not inside are dropped. The returned builder looks the id up
+        when the query runs.
         """
         return self._then(Op(kind="in_world"), id)
 
