@@ -529,5 +529,5 @@ def _parts(text: str, block: _Block) -> Iterator[_Block]:
 
 
 def _cuts(paragraph: str) -> bool:
-    """Return whether a passage may end after a paragraph."""
+    """Return whether a passage ends after a paragraph, by its hash: equal texts are cut alike."""
     return blake3(paragraph.encode("utf-8", "replace")).digest(1)[0] % CUT_ONE_IN == 0

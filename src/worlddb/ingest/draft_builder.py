@@ -386,7 +386,7 @@ def _part(part: Any, speaker: str) -> Iterator[tuple[str, str]]:
 
 
 def _call(call: Any) -> str:
-    """Return a tool call as a line."""
+    """Return a tool call as one line of text."""
     inner = call.get("function", call) if isinstance(call, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else {}
     given = inner.get("arguments", inner.get("input", inner.get("args", "")))

@@ -384,7 +384,7 @@ def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) ->
 
 
 def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
-    """Return the number of the mention that a message is about: the name that it opens with.
+    """Return the number of the mention that a message opens with: that is what it is about.
 
     A text may also open with words about a name: "The author of Our Mutual Friend is …". A turn of
     a conversation that opens with a name and a comma ("Melanie, look!") addresses somebody.

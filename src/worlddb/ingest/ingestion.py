@@ -178,7 +178,7 @@ def draft_or_wait(
 
 
 def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
-    """Return why an extractor is not given so much text at once; None if it is."""
+    """Return why a text is too long for an extractor to read at once; None if it is not."""
     most: int | None = getattr(extractor, "chars_max", None)
     size = sum(len(message.text) for message in messages)
     if most is None or size + MESSAGE_CHARS * len(messages) <= most:
