@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from worlddb.files.versioned_files import Files
     from worlddb.ingest.document_text import DocumentInput
     from worlddb.ingest.extraction_queue import PendingReader
+    from worlddb.recall.asked_question import RecallSettings
     from worlddb.recall.hits import Recall
-    from worlddb.recall.recaller import RecallSettings
 
 
 P = ParamSpec("P")
