@@ -228,7 +228,7 @@ class OpenStore:
 
         Raises:
             StorageError: the file exists already or cannot be written, or a sealed backup is asked
-                for and the store is no file.
+                for and there is no place for its keys.
             StoreKeyError: the keys of sealed backups are by another key than that of the store.
             InvalidInputError: a sealed backup needs a package that is missing.
         """
@@ -267,7 +267,7 @@ class OpenStore:
         """
         row = next((row for row in self.branches() if row.name == name), None)
         if row is None and not create:
-            raise NotFoundError(f"there is no branch {name!r}; list the branches")
+            raise NotFoundError(f"there is no branch {name!r}; list the branches to see them")
         row = row or self.engine.store.fork(name, actor)
         read_only = self.engine.store.read_only
         options = {**self._options, "handlers": (), "audit_reads": self.audits_reads}

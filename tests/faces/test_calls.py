@@ -13,7 +13,8 @@ import pytest
 
 import worlddb
 from worlddb.faces.call_models import NUMBER_MAX, arguments_model, result_class
-from worlddb.faces.calls import CALLS, Call, ParameterType, call_named
+from worlddb.faces.call_parts import Call, ParameterType
+from worlddb.faces.calls import CALLS, call_named
 from worlddb.faces.cli.command_line import command_names, make_parser
 from worlddb.faces.cli.command_options import destination
 from worlddb.faces.http.rest_routes import request_model

@@ -197,3 +197,12 @@ def test_a_server_that_does_not_let_the_client_in_is_told(tmp_path: Path) -> Non
             if verdict == "fail":
                 assert "token" in found["seen"]
                 assert "WORLDDB_TOKEN" in found["advice"]
+
+
+def test_hooks_without_tools_are_told_and_are_no_warning(tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path)}
+    done = in_process("setup", "cursor", "--hooks", "--write", env=env)
+    assert "worlddb setup cursor --write" in done.err
+    found = doctor(tmp_path, "--json")
+    assert verdicts(found)["clients"] == "ok"
+    assert "hooks are set" in seen(found, "clients")["seen"]

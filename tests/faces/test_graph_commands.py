@@ -127,3 +127,16 @@ def test_an_edge_type_is_declared(store: Path) -> None:
     assert "ships" in rows["causes"]
     assert inside("ontology", "declare", "--db", store).code == 2
     assert inside("ontology", "declare", "causes", "--db", store).code == 2
+
+
+def test_an_empty_answer_says_of_what_there_is_nothing(tmp_path: Path) -> None:
+    store = ("--db", tmp_path / "m.db")
+    inside("write", "Ada likes tea.", *store)
+    for command, told in (
+        ("conflicts", "no conflicts for user:default"),
+        ("quarantine", "nothing waits in quarantine for user:default"),
+        ("reads", "no reads are recorded"),
+    ):
+        assert inside(command, *store).err.startswith(told)
+    assert inside("trust", *store).out.splitlines()[0].split() == ["user", "full"]
+    assert "nothing was written after commit 1" in inside("diff", "1", *store).err

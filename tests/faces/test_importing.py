@@ -236,6 +236,22 @@ def test_times_scopes_and_ends_are_those_of_the_source(tmp_path: Path) -> None:
         assert [held.text for held in then] == ["Ada lives in Oslo."]
 
 
+def test_an_item_without_a_user_is_the_users_own_and_a_plain_recall_finds_it(
+    tmp_path: Path,
+) -> None:
+    path, store = put(tmp_path, "claude"), tmp_path / "m.db"
+    assert in_process("import", "--from", "claude", path, "--db", store).code == 0
+    told = in_process("recall", "Who leads the team?", "--db", store).out
+    assert "Ada leads the team." in told
+    env = {"WORLDDB_SCOPE": "eve"}
+    assert in_process("import", "--from", "claude", path, "--db", store, env=env).code == 0
+    with Memory(store, embedder="none") as memory:
+        assert len(memory.list(user_id="eve", run_id="c2")) == 2
+        of_agent = ImportedItem("k", "Knows Go.", scope={"agent_id": "coder"})
+        import_items(memory, "mem0", [of_agent], {})
+        assert memory.list(user_id="default", agent_id="coder").memories == ()
+
+
 def test_a_zip_file_and_a_folder_are_opened_and_nonsense_is_refused(tmp_path: Path) -> None:
     path = put(tmp_path / "folder", "chatgpt")
     packed = tmp_path / "export.zip"

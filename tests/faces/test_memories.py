@@ -178,6 +178,12 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["scopes", "--kind", "planet"], 2, "invalid choice"),
         (["recal", "x"], 2, "there is no command 'recal'; the nearest is 'recall'; see"),
         (["zzzzz"], 2, "there is no command 'zzzzz'; see"),
+        (["split"], 2, "it is an action of another: 'worlddb proposals split'; see"),
+        (
+            ["list", "--user", "ada"],
+            2,
+            "--user ada; the nearest is '--user-id'; see 'worlddb list --help'",
+        ),
         (["scopes", "list", "user:ada"], 2, "takes no SCOPE"),
         (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "only one of"),
         (["recall", "x", "--everyone", "--agent-id", "a"], 2, "only one of"),

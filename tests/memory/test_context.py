@@ -105,3 +105,15 @@ def test_a_recall_counts_signs_outside_ascii_by_their_bytes(memory: Memory) -> N
         len(hits) == 2
     )  # By a quarter of the characters, all would do; a tokenizer needs 22 each.
     assert sum(hit.tokens for hit in hits) <= 60
+
+
+def test_the_best_hit_is_cut_to_its_budget_also_if_its_text_takes_many_tokens(
+    memory: Memory,
+) -> None:
+    table = "The install table: " + " | ".join(f"`x{n}={n * 7}`" for n in range(400))
+    first = memory.write(table)
+    memory.write("A cat sat on the mat.")
+    found = memory.context("How does the install table look?", max_tokens=200)
+    assert first.id in found.ids
+    assert "The install table" in found.text
+    assert found.tokens <= 200

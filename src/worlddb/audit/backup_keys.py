@@ -31,9 +31,9 @@ from worlddb.errors import (
     StoreKeyError,
 )
 from worlddb.model.address import ID_BYTES
-from worlddb.store.interface import Seal, Store
+from worlddb.store.interface import BACKUP_KEYS_END, Seal, Store
 
-KEYS_END = "-backup-keys"
+KEYS_END = BACKUP_KEYS_END
 """The name of the file is that of the store with this end; it may be a symbolic link."""
 MAGIC = b"worlddb backup keys 1\n"
 PRIVATE = 0o600
@@ -105,6 +105,12 @@ class BackupKeys:
 def keys_beside(path: str) -> str:
     """Return the path of the keys of the store at `path`; a link leads to them."""
     return os.path.realpath(os.path.realpath(path) + KEYS_END)
+
+
+def keys_of(store: Store) -> str | None:
+    """Return the path of the keys of a store; None if it has no place for them."""
+    beside = store.side_file(KEYS_END)
+    return None if beside is None else os.path.realpath(beside)
 
 
 def read_keys(path: str, wrap: Wrap = no_wrap) -> BackupKeys:
@@ -236,8 +242,7 @@ def destroy_keys_of(store: Store, gone: Callable[[], Iterable[bytes]]) -> None:
         StorageError: the file of the keys cannot be written.
         StoreKeyError: it is sealed by another key.
     """
-    beside = store.side_file(KEYS_END)
-    path = None if beside is None else os.path.realpath(beside)
+    path = keys_of(store)
     if path is not None and os.path.exists(path):
         destroy_keys(path, store.side_seal, gone())
 

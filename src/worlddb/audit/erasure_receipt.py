@@ -61,14 +61,19 @@ def erase_texts(
     store: Store,
     search: Search,
     transaction: AbstractContextManager[Transaction],
-    given: bytes | str | Sequence[bytes | str],
+    given: bytes | str | Sequence[bytes | str] | Callable[[], Sequence[bytes | str]],
 ) -> Receipt:
-    """Erase nodes in one transaction, then rewrite the file; see `WorldDB.erase`."""
-    ids = [given] if isinstance(given, bytes | str) else list(given)
-    if not ids:
-        raise InvalidInputError("erase: give an id, or several")
+    """Erase nodes in one transaction, then rewrite the file; see `WorldDB.erase`.
+
+    A function says inside the transaction, while nobody else writes, which nodes; it may be none.
+    """
+    if not callable(given):
+        given = [given] if isinstance(given, bytes | str) else list(given)
+        if not given:
+            raise InvalidInputError("erase: give an id, or several")
     with transaction as tx:
-        erased = tx.erase(ids)
+        ids = given() if callable(given) else given
+        erased = tx.erase(ids) if ids else []
     search.forget()
     cleaned = False
     # The texts are erased by the commit; the receipt says whether the file could be rewritten.

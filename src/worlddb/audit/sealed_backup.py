@@ -32,10 +32,10 @@ from blake3 import blake3
 from worlddb.audit.backup_keys import (
     DESTROYED,
     FILE_ID_BYTES,
-    KEYS_END,
     SECRET_BYTES,
     BackupKeys,
     keys_for,
+    keys_of,
 )
 from worlddb.audit.history import erasures
 from worlddb.audit.journal_export import Record, export_records
@@ -91,20 +91,24 @@ def write_sealed(store: Store, path: str) -> None:
 
     Raises:
         InvalidInputError: the package for encryption is missing.
-        StorageError: the store is no file, or the target exists or cannot be written.
+        StorageError: the store has no place for keys, or the target exists or cannot be written.
         StoreKeyError: the keys are sealed by another key than that of the store.
     """
     _refuse_without_package()
-    beside = store.side_file(KEYS_END)
+    beside = keys_of(store)
     if beside is None:
-        what = "a store in memory" if store.path == IN_MEMORY else "this store"
-        raise StorageError(f"{what} has no file, so there is no place for the keys of its backups")
+        if store.path == IN_MEMORY:
+            raise StorageError("a store in memory has no place for the keys of its backups")
+        raise StorageError(
+            f"{store.path}: say where the keys of its sealed backups are to lie: add "
+            "backup_keys=/PATH/TO/FILE to the address, for every program that erases"
+        )
     if os.path.lexists(path):
         raise StorageError(f"{path}: exists already; choose a new path for the backup")
     with store.snapshot() as reader:
         gone = erasures(reader).nodes
         # The keys are on the disk before anything is sealed by them.
-        keys = keys_for(os.path.realpath(beside), store.side_seal, _node_ids(reader), gone)
+        keys = keys_for(beside, store.side_seal, _node_ids(reader), gone)
         made = f"{path}.{os.getpid()}.partial"
         try:
             with open(made, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:

@@ -30,7 +30,7 @@ from pydantic_core import PydanticCustomError
 
 import worlddb
 from worlddb.errors import InvalidInputError
-from worlddb.faces.calls import (
+from worlddb.faces.call_parts import (
     MESSAGES_MAX,
     SCOPE_CHARS_MAX,
     TEXT_CHARS_MAX,

@@ -66,32 +66,14 @@ class Parameter(NamedTuple):
     reads_stdin: bool = False
 
 
-ORIGIN = Parameter(
-    name="origin",
-    type="choice",
-    choices=("user", "assistant", "import", "model", "tool", "web"),
-    help="Who brought the text in; it may be lower than the caller's own, never higher. What is "
-    "less trusted ends nothing that is more trusted.",
-    tool_help="Who said it, if not you.",
-    command_help="who brought the text in; by default you",
-)
-DOCUMENT = Parameter(
-    name="document",
-    type="document",
-    help="A document to remember instead of `text`: its text, its name and its media type. It is "
-    "cut into passages; the same name again writes only what has changed.",
-    tool_help="Or a document: text, name, media_type.",
-    command_help="a Markdown, text, HTML, PDF or DOCX file, or a folder of them",
-)
-
-
 class Call(NamedTuple):
     """One call of Memory. `result` is the name of a class that the package `worlddb` exports.
 
     In `help`, `{amend}` and the like stand for other calls; each face puts its own name there.
     `question` is what a person is asked before the call runs, where the face can ask; such a call
     has a parameter `confirm`. `one_of` are parameters of which exactly one has to be given.
-    `examples` are lines for the help of a command that is generated.
+    `examples` are lines for the help of a command that is generated; `empty` is what the command
+    prints where the result is empty.
     """
 
     name: str
@@ -111,6 +93,7 @@ class Call(NamedTuple):
     toolset: Toolset = "memory"
     command: str = ""
     examples: tuple[str, ...] = ()
+    empty: str = "nothing found"
 
     @property
     def reads(self) -> bool:
@@ -140,3 +123,213 @@ class Call(NamedTuple):
         from worlddb.faces.calls import call_named
 
         return re.sub(r"{(\w+)}", lambda found: name_of(call_named(found[1])), self.help)
+
+
+def flag(name: str, help: str, **more: Any) -> Parameter:
+    """Return a parameter that is true or false; it is false unless it is given."""
+    return Parameter(name, "flag", help, default=False, **more)
+
+
+def needed(name: str, type: ParameterType, help: str, **more: Any) -> Parameter:
+    """Return a parameter that has to be given, and stands without an option."""
+    return Parameter(name, type, help, required=True, positional=True, **more)
+
+
+# Parameters that several calls share.
+
+# One set of limits for all faces. The engine has its own, for the bytes of a text, for example.
+TEXT_CHARS_MAX = 1 << 20  # As many bytes as the engine keeps of one text.
+MESSAGES_MAX = 10_000  # A long chat; its request still has to fit into a body.
+K_MAX = 1_000  # Beyond that a caller wants `list`, not the best hits.
+PAGE_MAX = 1_000  # What Memory itself returns at most in one page.
+NAMES_MAX = 100  # As many as Memory takes.
+TYPES_MAX = 100  # More types than any store has.
+SOURCES_MAX = 1_000  # Guards against a mistake, not a real need.
+SCOPE_VALUES_MAX = 100  # As many as Memory takes.
+SCOPE_CHARS_MAX = 512  # As many bytes as Memory takes.
+TAGS_MAX = 100  # As many as Memory takes.
+TTL_CHARS_MAX = 32  # A number and a unit.
+TIME_CHARS_MAX = 64  # The longest ISO-8601 time has about 35.
+CURSOR_CHARS_MAX = 200  # A cursor is an id of 64 digits.
+
+SCOPE_KINDS = ("user", "agent", "app", "run")
+EXTRACTORS = ("rules", "verbatim")
+"""The extractors a caller may choose; a language model is chosen by whoever runs the server."""
+
+
+NO_HELP = " "  # The name and the server's instructions tell a model enough.
+
+
+def _scope(kind: str, help: str) -> Parameter:
+    return Parameter(
+        f"{kind}_id",
+        "scope",
+        help,
+        most=SCOPE_VALUES_MAX,
+        command_help=f"of this {kind}" + (" (may be repeated)" if kind == "user" else ""),
+        tool_help=NO_HELP,
+    )
+
+
+SCOPES = (
+    _scope("user", "Whose memory: the person it belongs to. Leave it out for the default user."),
+    _scope("agent", "Only for the memory of one agent: the agent's name."),
+    _scope("app", "Only for the memory of one app: the app's name."),
+    _scope("run", "Only for the memory of one run or conversation: its id."),
+)
+_ZONED = (
+    "ISO-8601 with a time zone such as 2026-03-01T09:30:00Z, or a day such as 2026-03-01, which "
+    "begins at midnight UTC. Default: the present time."
+)
+ID = needed(
+    "id",
+    "id",
+    "The memory's id in hex, or its first 4 or more digits if no other id has them.",
+    tool_help="As in an answer.",
+)
+AT = Parameter(
+    "at", "time", f"When it was said or became true: {_ZONED}", tool_help="When it became true."
+)
+END_AT = Parameter(
+    "at", "time", f"When it stopped being true: {_ZONED}", tool_help="When it ended."
+)
+AS_OF = Parameter(
+    "as_of",
+    "time",
+    f"Ask for what was true at this time: {_ZONED}",
+    tool_help="What was true at this day or time.",
+    hidden_flags=("--valid",),
+)
+KNOWN_AT = Parameter(
+    "known_at",
+    "time",
+    f"Ask for what this memory knew at this time: {_ZONED}",
+    tool_help="What was known then.",
+    hidden_flags=("--known",),
+)
+INCLUDE_RETIRED = flag(
+    "include_retired",
+    "Also return what has ended: retired, amended, or no longer true.",
+    tool_help="Also what has ended.",
+)
+TYPES = Parameter(
+    "types",
+    "names",
+    "Only memories of these types, such as Memory, Turn or Fact.",
+    most=TYPES_MAX,
+    in_tool=False,  # A model does not know the types of this store.
+    flags=("--type",),
+    command_help="only nodes of this type, such as Memory, Turn or Fact (may be repeated)",
+)
+CURSOR = Parameter(
+    "cursor",
+    "text",
+    "The next_cursor of the page before; leave it out for the first page.",
+    most=CURSOR_CHARS_MAX,
+    tool_help="From next_cursor.",
+)
+SOURCE = Parameter(
+    "source",
+    "texts",
+    "Where it comes from: a file, a link, 'chat of 3 May'. Kept as provenance.",
+    most=SOURCES_MAX,
+    tool_help=NO_HELP,
+    command_help="where it comes from: a file, a link; kept as provenance (may be repeated)",
+)
+METADATA = Parameter(
+    "metadata",
+    "object",
+    'Further JSON data to keep with it, such as {"topic": "travel"}.',
+    tool_help="Data to filter by.",
+)
+WHERE = Parameter(
+    "where",
+    "object",
+    'Filter, such as {"project": "x", "priority": {"$gte": 2}}: metadata keys, tags, type, '
+    "source, speaker, valid_from, valid_to, known_from; $eq $ne $in $nin $gt $gte $lt $lte $exists "
+    "$contains $and $or $not.",
+    tool_help='Filter: {"project": "x", "tags": {"$contains": "a"}, "n": {"$gte": 2}}.',
+    command_help="a filter over metadata, tags, type, source and times",
+)
+TAGS = Parameter(
+    "tags",
+    "names",
+    "Words to filter by.",
+    most=TAGS_MAX,
+    flags=("--tag",),
+    tool_help=NO_HELP,
+    command_help="a word to filter by (may be repeated)",
+)
+EXPIRES_AT = Parameter(
+    "expires_at",
+    "time",
+    "After this time it is neither listed nor recalled; as_of still finds it.",
+    tool_help="Until when it stays.",
+)
+TTL = Parameter(
+    "ttl",
+    "text",
+    "How long it stays, such as 30d or 12h; for something that is true for a while.",
+    most=TTL_CHARS_MAX,
+    tool_help="Or how long: 30d, 12h.",
+    command_help="how long it stays, such as 30d, 12h or 45m",
+)
+EXTRACTOR = Parameter(
+    "extractor",
+    "choice",
+    "What reads the text: rules or verbatim. Leave it out for the server's own choice.",
+    choices=EXTRACTORS,
+    in_tool=False,  # How a text is read is a matter of the server's settings, not of the model.
+    in_command=False,  # There it is a setting, which may also name a language model.
+)
+NAMES = Parameter(
+    "names",
+    "names",
+    "Who or what the text is about.",
+    most=NAMES_MAX,
+    flags=("--name",),
+    command_help="who or what the text is about (may be repeated)",
+)
+CONFIRM = Parameter(
+    "confirm",
+    "confirm",
+    "Once the user has agreed: the value of the scope once more, such as the same text as "
+    "user_id; or true. Leave it out where a person can be asked.",
+    in_command=False,  # There a person is asked, or says --yes.
+    tool_help="Once the user agreed: true.",
+)
+
+DRY_RUN = flag("dry_run", "Say what would be done, and write nothing.")
+
+
+def limit(default: int, tool_default: int) -> Parameter:
+    """Return the parameter for the size of a page; a model gets shorter pages by default."""
+    return Parameter(
+        "limit",
+        "whole",
+        "How many to return at most.",
+        default=default,
+        tool_default=tool_default,
+        least=1,
+        most=PAGE_MAX,
+        tool_help=NO_HELP,
+    )
+
+
+ORIGIN = Parameter(
+    "origin",
+    "choice",
+    "Who brought the text in; it may be lower than the caller's own, never higher. What is "
+    "less trusted ends nothing that is more trusted.",
+    choices=("user", "assistant", "import", "model", "tool", "web"),
+    tool_help="Who said it, if not you.",
+    command_help="who brought the text in; by default you",
+)
+DOCUMENT = Parameter(
+    "document",
+    "document",
+    "A document to remember instead of `text`: its text, its name and its media type. It is "
+    "cut into passages; the same name again writes only what has changed.",
+    tool_help="Or a document: text, name, media_type.",
+    command_help="a Markdown, text, HTML, PDF or DOCX file, or a folder of them",
+)

@@ -17,7 +17,8 @@ from functools import partial
 from inspect import Parameter, Signature
 from typing import Any
 
-from worlddb.faces.calls import CALLS, Call
+from worlddb.faces.call_parts import Call
+from worlddb.faces.calls import CALLS
 from worlddb.faces.remote_caller import RemoteCaller
 from worlddb.faces.server_calls import SERVER_CALLS
 

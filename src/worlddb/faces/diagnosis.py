@@ -24,7 +24,7 @@ from worlddb.faces.clients.client_catalog import (
     SERVER,
     McpClient,
 )
-from worlddb.faces.clients.client_file import HOOK_CLIENTS, programs_of, servers_in
+from worlddb.faces.clients.client_file import HOOK_CLIENTS, HookClient, programs_of, servers_in
 from worlddb.faces.face_settings import SERVER_REMEDY, Settings, chat_of, embedder_of, is_installed
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file, store_key
 from worlddb.model.records import Plain
@@ -382,29 +382,36 @@ def examine_clients() -> Iterator[DoctorFinding]:
                 yield ok(client.title, f"has settings without an entry for this memory ({path})")
     if not connected:
         advice = f"worlddb setup {'|'.join(CLIENTS)} --write"
-        yield warn("clients", "none is connected to this memory", advice)
+        if any(programs for _, _, programs, _ in _hook_files()):
+            seen = "hooks are set, but no client has the tools of this memory (MCP)"
+            yield ok("clients", f"{seen}; to give them: {advice}")
+        else:
+            yield warn("clients", "none is connected to this memory", advice)
 
 
 def examine_hooks() -> Iterator[DoctorFinding]:
     """Yield whether the hooks that clients call can be started."""
+    for client, path, programs, error in _hook_files():
+        if error:
+            yield fail(f"{client.title} hooks", error, "repair the file by hand")
+        for program in sorted(programs):
+            if shutil.which(os.path.expanduser(program)) is None:
+                more = "" if path == client.path() else " --project"
+                seen = f"{path}: start {program!r}, which is not a command here"
+                again = f"worlddb setup {client.name} --hooks{more} --write"
+                yield fail(f"{client.title} hooks", seen, again)
+            else:
+                yield ok(f"{client.title} hooks", f"start {program} ({path})")
+
+
+def _hook_files() -> Iterator[tuple[HookClient, str, set[str], str]]:
+    """Yield each settings file of hooks, the programs that it starts, and why it cannot be read."""
     for client in HOOK_CLIENTS.values():
-        for in_project in (False, True):
-            path = client.path(in_project=in_project)
-            if in_project and path == client.path():
-                continue  # The present folder is the user's home.
-            more = " --project" if in_project else ""
-            again = f"worlddb setup {client.name} --hooks{more} --write"
+        for path in dict.fromkeys((client.path(), client.path(in_project=True))):
             try:
-                programs = programs_of(client, path)
+                yield client, path, set(programs_of(client, path)), ""
             except (WorldDBError, OSError, ValueError) as error:
-                yield fail(f"{client.title} hooks", str(error), "repair the file by hand")
-                continue
-            for program in sorted(programs):
-                if shutil.which(os.path.expanduser(program)) is None:
-                    seen = f"{path}: start {program!r}, which is not a command here"
-                    yield fail(f"{client.title} hooks", seen, again)
-                else:
-                    yield ok(f"{client.title} hooks", f"start {program} ({path})")
+                yield client, path, set(), str(error)
 
 
 def _examine_entry(

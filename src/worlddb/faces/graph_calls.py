@@ -2,541 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from worlddb.faces.call_parts import Call, Parameter
+from worlddb.faces.call_parts import (
+    AS_OF,
+    CURSOR,
+    DRY_RUN,
+    KNOWN_AT,
+    METADATA,
+    SCOPES,
+    Call,
+    Parameter,
+    flag,
+    limit,
+    needed,
+)
 
 QUERY_CHARS_MAX = 1 << 16  # As many bytes as the engine takes of one line.
 SAID_NAME_CHARS_MAX = 1_000  # More do not fit into the paths that proxies let through.
 IDS_MAX = 1_000  # Memories of one split, commits of one undo; more are no correction.
 
-QUERY = Parameter(
-    name="query",
-    type="query",
-    required=True,
-    positional=True,
-    most=QUERY_CHARS_MAX,
-    help="Steps with | between them, such as: text apple | traverse refers_to | limit 5. Starts: "
+QUERY = needed(
+    "query",
+    "query",
+    "Steps with | between them, such as: text apple | traverse refers_to | limit 5. Starts: "
     "text WORDS, seeds IDS. Steps: traverse TYPES [in|out|both] [HOPS], filter_type TYPES, "
     "filter_time START END, where KEY=VALUE, where_connected TYPE DIRECTION ID, in_world ID, "
     "as_of TIME, include_superseded, prefer_summaries, limit N. Or the same as a JSON object.",
+    most=QUERY_CHARS_MAX,
     command_help="steps with | between them, or a JSON object; '-' reads stdin",
 )
-EDGE = Parameter(
-    name="id",
-    type="id",
-    required=True,
-    positional=True,
-    help="The edge's id in hex, or its first 4 or more digits if no other id has them.",
+EDGE = needed(
+    "id", "id", "The edge's id in hex, or its first 4 or more digits if no other id has them."
 )
-NODE = Parameter(
-    name="id",
-    type="id",
-    required=True,
-    positional=True,
-    help="The id in hex of a memory or a name, or its first 4 or more digits.",
-)
-NAME = Parameter(
-    name="id",
-    type="text",
-    required=True,
-    positional=True,
-    most=SAID_NAME_CHARS_MAX,
-    help="A name as it is said in the scope; or the id in hex of a name or memory, or its first 4 "
+NODE = needed("id", "id", "The id in hex of a memory or a name, or its first 4 or more digits.")
+NAME = needed(
+    "id",
+    "text",
+    "A name as it is said in the scope; or the id in hex of a name or memory, or its first 4 "
     "or more digits.",
-)
-DRY_RUN = Parameter(
-    name="dry_run", type="flag", default=False, help="Say what would be done, and write nothing."
+    most=SAID_NAME_CHARS_MAX,
 )
 
 
 def _id(name: str, help: str) -> Parameter:
-    return Parameter(name=name, type="id", required=True, positional=True, help=help)
+    return needed(name, "id", help)
 
 
 def _number(name: str, help: str, **more: Any) -> Parameter:
     return Parameter(name=name, type="whole", least=0, help=help, **more)
-
-
-def graph_calls(
-    scopes: tuple[Parameter, ...],
-    cursor: Parameter,
-    metadata: Parameter,
-    limit: Callable[[int, int], Parameter],
-    clocks: tuple[Parameter, ...],
-) -> tuple[Call, ...]:
-    """Return the calls; the parameters that all calls share come from `calls.py`."""
-    return (
-        *_query_calls(scopes),
-        _interior_call(scopes, clocks, cursor, limit(50, 20)),
-        *_link_calls(scopes, metadata),
-        *_merge_calls(scopes, limit),
-        *_name_calls(scopes, limit),
-        *_undo_calls(scopes, cursor, limit),
-        *_proof_calls(scopes),
-        *_upkeep_calls(scopes),
-        *_ontology_calls(scopes),
-    )
-
-
-def _query_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="query",
-            title="Query the graph",
-            summary="Run a query over memories, names and the edges between them",
-            help="""\
-Follow edges between memories and names, step by step: who mentions whom, what causes what.
-
-For a question in plain words use {recall}. Every step stays inside the scope.""",
-            parameters=(QUERY, *scopes),
-            result="Subgraph",
-            effect="search",
-            path="/v1/query",
-            tool="memory_query",
-            toolset="graph",
-            command="query",
-        ),
-        Call(
-            name="explain",
-            title="Explain a query",
-            summary="Say how a query would be answered, without answering it",
-            help="Say where a query starts, through which index, its steps, and its rules.",
-            parameters=(QUERY, *scopes),
-            result="Plan",
-            effect="read",
-            path="/v1/query/explain",
-            command="query",
-        ),
-    )
-
-
-def _interior_call(
-    scopes: tuple[Parameter, ...],
-    clocks: tuple[Parameter, ...],
-    cursor: Parameter,
-    limit: Parameter,
-) -> Call:
-    world = NODE._replace(
-        required=False, help="The id of a world; by default the scope itself, or the first of them."
-    )
-    kind = Parameter(
-        name="type", type="text", most=100, help="Only nodes of this type, such as Entity."
-    )
-    return Call(
-        name="interior",
-        title="Look into a world",
-        summary="List what lives in a world, with sizes",
-        help="List what lives in a world, the newest first, with the size of each world.",
-        parameters=(world, kind, limit, cursor, *clocks, *scopes),
-        result="Interior",
-        effect="read",
-        method="GET",
-        path="/v1/interior",
-        command="query",
-    )
-
-
-def _link_calls(scopes: tuple[Parameter, ...], metadata: Parameter) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="link",
-            title="Link two memories",
-            summary="Write an edge between two memories or names",
-            help="""\
-Say how two memories or names are related: one causes, precedes, implies or contradicts the other.
-
-Give the ids that {recall} or {query} returned. The type's own rules decide what follows.""",
-            parameters=(
-                Parameter(
-                    name="type",
-                    type="text",
-                    required=True,
-                    positional=True,
-                    most=200,
-                    help="The edge type: causes, precedes, implies, contradicts, refers_to, "
-                    "supersedes, same_as, instance_of, subtype_of, derived_from, contains, or one "
-                    "of your own.",
-                    command_help="the edge type, such as causes or contradicts",
-                ),
-                _id("source", "The id in hex of the memory or name that the edge leaves."),
-                _id("target", "The id in hex of the memory or name that the edge leads to."),
-                Parameter(
-                    name="valid_from",
-                    type="time",
-                    help="Since when it holds, ISO-8601 with a time zone; by default since the "
-                    "source began.",
-                ),
-                Parameter(
-                    name="valid_to",
-                    type="time",
-                    help="Until when it held, ISO-8601 with a time zone; leave it out if it still "
-                    "does.",
-                ),
-                metadata,
-                *scopes,
-            ),
-            result="Edge",
-            effect="change",
-            path="/v1/edges",
-            tool="memory_link",
-            toolset="graph",
-            command="link",
-            examples=(
-                "link causes 3f2a 77c1           # the first led to the second",
-                "link contradicts 3f2a 77c1      # both cannot be right",
-            ),
-        ),
-        Call(
-            name="unlink",
-            title="Delete an edge",
-            summary="Delete an edge; what was known before still has it",
-            help="Delete an edge by its id. What was derived from it goes with it.",
-            parameters=(EDGE, *scopes),
-            result="Edge",
-            effect="change",
-            idempotent=False,
-            path="/v1/edges/{id}/unlink",
-            command="unlink",
-            examples=("unlink 90aa                     # the edge with this id",),
-        ),
-    )
-
-
-def _merge_calls(
-    scopes: tuple[Parameter, ...], limit: Callable[[int, int], Parameter]
-) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="proposals",
-            title="List merge proposals",
-            summary="List which names may be the same, the surest first",
-            help="""\
-List which names may be the same, with what speaks for it. Nothing is merged without a decision.
-
-Decide with {decide_merge}, once the user has said who is who.""",
-            parameters=(
-                Parameter(
-                    name="status",
-                    type="choice",
-                    choices=("pending", "accepted", "rejected", "withdrawn", "all"),
-                    default="pending",
-                    help="Return proposals with this status only.",
-                ),
-                limit(50, 20),
-                *scopes,
-            ),
-            result="ProposalPage",
-            effect="read",
-            method="GET",
-            path="/v1/proposals",
-            tool="memory_proposals",
-            toolset="graph",
-            command="proposals",
-        ),
-        Call(
-            name="decide_merge",
-            title="Decide a merge",
-            summary="Accept a merge proposal, reject it, or undo an accepted one",
-            help="""\
-Decide whether two names are the same. An accepted merge can be undone, with all that followed.
-
-Find proposals with {proposals}.""",
-            parameters=(
-                EDGE,
-                Parameter(
-                    name="decision",
-                    type="choice",
-                    choices=("accept", "reject", "undo"),
-                    required=True,
-                    positional=True,
-                    help="accept: they are one; reject: they are two; undo: take an acceptance "
-                    "back.",
-                ),
-                *scopes,
-            ),
-            result="MergeProposal",
-            effect="change",
-            path="/v1/proposals/{id}",
-            tool="memory_decide_merge",
-            toolset="graph",
-            command="proposals",
-        ),
-    )
-
-
-def _name_calls(
-    scopes: tuple[Parameter, ...], limit: Callable[[int, int], Parameter]
-) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="split",
-            title="Split a name",
-            summary="Give a second bearer of a name a node of their own",
-            help="Tell two people of one name apart: name the memories that speak of the second.",
-            parameters=(
-                _id("id", "The id in hex of the name that two people bear."),
-                Parameter(
-                    name="memories",
-                    type="names",
-                    required=True,
-                    positional=True,
-                    most=IDS_MAX,
-                    help="The ids of the memories that speak of the second one.",
-                ),
-                *scopes,
-            ),
-            result="Split",
-            effect="change",
-            idempotent=False,
-            path="/v1/split",
-            command="proposals",
-        ),
-        Call(
-            name="identity",
-            title="Show an identity",
-            summary="Show everything that was accepted as the same as a name",
-            help="Show the names, sources and merges of everything accepted as the same.",
-            parameters=(NAME, *scopes),
-            result="Identity",
-            effect="read",
-            method="GET",
-            path="/v1/identity/{id}",
-            command="identity",
-            examples=(
-                "identity 'Sarah Chen'           # all names of one person",
-                "identity 77c1                   # the same, by the id",
-            ),
-        ),
-        Call(
-            name="conflicts",
-            title="List conflicts",
-            summary="List which memories cannot both be right, the latest first",
-            help="List which memories cannot both be right. Settle one by amending or unlinking.",
-            parameters=(
-                Parameter(
-                    name="include_settled",
-                    type="flag",
-                    default=False,
-                    help="Also return conflicts that are over.",
-                ),
-                limit(50, 20),
-                *scopes,
-            ),
-            result="ConflictPage",
-            effect="read",
-            method="GET",
-            path="/v1/conflicts",
-            command="conflicts",
-            examples=(
-                "conflicts                       # what cannot both be right",
-                "conflicts --include-settled     # and what was",
-            ),
-        ),
-    )
-
-
-def _undo_calls(
-    scopes: tuple[Parameter, ...], cursor: Parameter, limit: Callable[[int, int], Parameter]
-) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="log",
-            title="History",
-            summary="List the commits, the latest first",
-            help="""\
-List what was written, commit by commit, the latest first.
-
-To take a commit back, use {undo} with its number.""",
-            parameters=(limit(50, 10), cursor, *scopes),
-            result="CommitPage",
-            effect="read",
-            method="GET",
-            path="/v1/log",
-            tool="memory_history",
-            toolset="graph",
-            command="log",
-        ),
-        Call(
-            name="undo",
-            title="Undo a commit",
-            summary="Take a commit back, or several together",
-            help="""\
-Take a commit back: what it had ended lives again, what it had written is retired.
-
-Use it for a wrong write, amendment or retirement; {log} has the numbers. An undo can be undone.""",
-            parameters=(
-                Parameter(
-                    name="commit",
-                    type="numbers",
-                    required=True,
-                    positional=True,
-                    least=1,
-                    most=IDS_MAX,
-                    help="The number of the commit, or several.",
-                    command_help="the number of a commit, or several",
-                ),
-                DRY_RUN,
-                *scopes,
-            ),
-            result="Undone",
-            effect="change",
-            idempotent=False,
-            path="/v1/undo",
-            tool="memory_undo",
-            toolset="graph",
-            command="undo",
-            examples=(
-                "undo 12                         # take commit 12 back; see 'worlddb log'",
-                "undo 12 13 14 --dry-run         # what undoing three together would do",
-            ),
-        ),
-    )
-
-
-def _proof_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="diff",
-            title="What changed",
-            summary="Show what changed between two commits",
-            help="Show the nodes, edges and changes of the commits after `first` up to `last`.",
-            parameters=(
-                _number(
-                    "first", "The commit before the first change.", required=True, positional=True
-                ),
-                _number("last", "The last commit that counts.", required=True, positional=True),
-                Parameter(
-                    name="limit",
-                    type="whole",
-                    least=1,
-                    help="At most so many nodes, edges and changes each; by default all.",
-                ),
-                *scopes,
-            ),
-            result="Diff",
-            effect="read",
-            method="GET",
-            path="/v1/diff",
-            command="diff",
-        ),
-        Call(
-            name="prove",
-            title="Prove a node",
-            summary="Prove that a node is in the store",
-            help="Return a proof that a node stands under the store's root state.",
-            parameters=(NODE,),
-            result="Proven",
-            effect="read",
-            method="GET",
-            path="/v1/prove/{id}",
-            command="prove",
-        ),
-        Call(
-            name="prove_history",
-            title="Prove the history",
-            summary="Prove that nothing was rewritten since a commit",
-            help="Return the log heads of a commit and of now, and a proof that connects them.",
-            parameters=(
-                Parameter(
-                    name="since",
-                    type="whole",
-                    default=0,
-                    least=0,
-                    positional=True,
-                    help="The earlier commit's number.",
-                ),
-            ),
-            result="HistoryProof",
-            effect="read",
-            method="GET",
-            path="/v1/prove_history",
-            command="prove",
-        ),
-    )
-
-
-def _upkeep_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="check",
-            title="Check the store",
-            summary="Check that the store is sound",
-            help="Hash everything again and compare it with every index; takes a while.",
-            parameters=(),
-            result="Soundness",
-            effect="search",
-            method="GET",
-            path="/v1/check",
-            command="check",
-        ),
-        Call(
-            name="consolidate",
-            title="Consolidate",
-            summary="Summarise, infer and flag contradictions",
-            help="Put memories in order: summaries, inferred edges, contradictions.",
-            parameters=(
-                _number("min_age", "Only what is at least so many seconds old.", default=0),
-                DRY_RUN,
-                *scopes,
-            ),
-            result="ConsolidationReport",
-            effect="change",
-            path="/v1/consolidate",
-            command="consolidate",
-        ),
-    )
-
-
-def _ontology_calls(scopes: tuple[Parameter, ...]) -> tuple[Call, ...]:
-    return (
-        Call(
-            name="edge_types",
-            title="List edge types",
-            summary="List the edge types that hold in a scope",
-            help="List the edge types: those that ship, and those that were declared.",
-            parameters=scopes,
-            result="EdgeTypes",
-            effect="read",
-            method="GET",
-            path="/v1/ontology",
-            command="ontology",
-        ),
-        Call(
-            name="declare",
-            title="Declare an edge type",
-            summary="Declare an edge type for a scope, or for the whole store",
-            help="Declare an edge type as plain data: what follows from an edge of that type.",
-            parameters=(
-                Parameter(
-                    name="type",
-                    type="text",
-                    required=True,
-                    positional=True,
-                    most=200,
-                    help="The name of the edge type, such as manages.",
-                ),
-                *(
-                    Parameter(name=name, type="flag", default=False, help=help)
-                    for name, help in TRAITS.items()
-                ),
-                Parameter(
-                    name="inverse",
-                    type="text",
-                    most=200,
-                    help="The type of the same edge read from its target, such as managed_by.",
-                ),
-                *scopes,
-            ),
-            result="EdgeDeclaration",
-            effect="change",
-            path="/v1/ontology",
-            tool="memory_declare",
-            toolset="graph",
-            command="ontology",
-        ),
-    )
 
 
 TRAITS = {
@@ -547,3 +61,394 @@ TRAITS = {
     "acyclic": "An edge that closes a circle is refused.",
     "pierces": "A query may follow the edge out of its world.",
 }
+
+GRAPH_CALLS: tuple[Call, ...] = (
+    Call(
+        name="query",
+        title="Query the graph",
+        summary="Run a query over memories, names and the edges between them",
+        help="""\
+Follow edges between memories and names, step by step: who mentions whom, what causes what.
+
+For a question in plain words use {recall}. Every step stays inside the scope.""",
+        parameters=(QUERY, *SCOPES),
+        result="Subgraph",
+        effect="search",
+        path="/v1/query",
+        tool="memory_query",
+        toolset="graph",
+        command="query",
+    ),
+    Call(
+        name="explain",
+        title="Explain a query",
+        summary="Say how a query would be answered, without answering it",
+        help="Say where a query starts, through which index, its steps, and its rules.",
+        parameters=(QUERY, *SCOPES),
+        result="Plan",
+        effect="read",
+        path="/v1/query/explain",
+        command="query",
+    ),
+    Call(
+        name="interior",
+        title="Look into a world",
+        summary="List what lives in a world, with sizes",
+        help="List what lives in a world, the newest first, with the size of each world.",
+        parameters=(
+            NODE._replace(
+                required=False,
+                help="The id of a world; by default the scope itself, or the first of them.",
+            ),
+            Parameter("type", "text", "Only nodes of this type, such as Entity.", most=100),
+            limit(50, 20),
+            CURSOR,
+            AS_OF,
+            KNOWN_AT,
+            *SCOPES,
+        ),
+        result="Interior",
+        effect="read",
+        method="GET",
+        path="/v1/interior",
+        command="query",
+    ),
+    # Edges.
+    Call(
+        name="link",
+        title="Link two memories",
+        summary="Write an edge between two memories or names",
+        help="""\
+Say how two memories or names are related: one causes, precedes, implies or contradicts the other.
+
+Give the ids that {recall} or {query} returned. The type's own rules decide what follows.""",
+        parameters=(
+            needed(
+                "type",
+                "text",
+                "The edge type: causes, precedes, implies, contradicts, refers_to, "
+                "supersedes, same_as, instance_of, subtype_of, derived_from, contains, or one "
+                "of your own.",
+                most=200,
+                command_help="the edge type, such as causes or contradicts",
+            ),
+            _id("source", "The id in hex of the memory or name that the edge leaves."),
+            _id("target", "The id in hex of the memory or name that the edge leads to."),
+            Parameter(
+                "valid_from",
+                "time",
+                "Since when it holds, ISO-8601 with a time zone; by default since the "
+                "source began.",
+            ),
+            Parameter(
+                "valid_to",
+                "time",
+                "Until when it held, ISO-8601 with a time zone; leave it out if it still does.",
+            ),
+            METADATA,
+            *SCOPES,
+        ),
+        result="Edge",
+        effect="change",
+        path="/v1/edges",
+        tool="memory_link",
+        toolset="graph",
+        command="link",
+        examples=(
+            "link causes 3f2a 77c1           # the first led to the second",
+            "link contradicts 3f2a 77c1      # both cannot be right",
+        ),
+    ),
+    Call(
+        name="unlink",
+        title="Delete an edge",
+        summary="Delete an edge; what was known before still has it",
+        help="Delete an edge by its id. What was derived from it goes with it.",
+        parameters=(EDGE, *SCOPES),
+        result="Edge",
+        effect="change",
+        idempotent=False,
+        path="/v1/edges/{id}/unlink",
+        command="unlink",
+        examples=("unlink 90aa                     # the edge with this id",),
+    ),
+    # Identity.
+    Call(
+        name="proposals",
+        title="List merge proposals",
+        summary="List which names may be the same, the surest first",
+        help="""\
+List which names may be the same, with what speaks for it. Nothing is merged without a decision.
+
+Decide with {decide_merge}, once the user has said who is who.""",
+        parameters=(
+            Parameter(
+                "status",
+                "choice",
+                "Return proposals with this status only.",
+                choices=("pending", "accepted", "rejected", "withdrawn", "all"),
+                default="pending",
+            ),
+            limit(50, 20),
+            *SCOPES,
+        ),
+        result="ProposalPage",
+        effect="read",
+        method="GET",
+        path="/v1/proposals",
+        tool="memory_proposals",
+        toolset="graph",
+        command="proposals",
+    ),
+    Call(
+        name="decide_merge",
+        title="Decide a merge",
+        summary="Accept a merge proposal, reject it, or undo an accepted one",
+        help="""\
+Decide whether two names are the same. An accepted merge can be undone, with all that followed.
+
+Find proposals with {proposals}.""",
+        parameters=(
+            EDGE,
+            needed(
+                "decision",
+                "choice",
+                "accept: they are one; reject: they are two; undo: take an acceptance back.",
+                choices=("accept", "reject", "undo"),
+            ),
+            *SCOPES,
+        ),
+        result="MergeProposal",
+        effect="change",
+        path="/v1/proposals/{id}",
+        tool="memory_decide_merge",
+        toolset="graph",
+        command="proposals",
+    ),
+    Call(
+        name="split",
+        title="Split a name",
+        summary="Give a second bearer of a name a node of their own",
+        help="Tell two people of one name apart: name the memories that speak of the second.",
+        parameters=(
+            _id("id", "The id in hex of the name that two people bear."),
+            needed(
+                "memories",
+                "names",
+                "The ids of the memories that speak of the second one.",
+                most=IDS_MAX,
+            ),
+            *SCOPES,
+        ),
+        result="Split",
+        effect="change",
+        idempotent=False,
+        path="/v1/split",
+        command="proposals",
+    ),
+    Call(
+        name="identity",
+        title="Show an identity",
+        summary="Show everything that was accepted as the same as a name",
+        help="Show the names, sources and merges of everything accepted as the same.",
+        parameters=(NAME, *SCOPES),
+        result="Identity",
+        effect="read",
+        method="GET",
+        path="/v1/identity/{id}",
+        command="identity",
+        examples=(
+            "identity 'Sarah Chen'           # all names of one person",
+            "identity 77c1                   # the same, by the id",
+        ),
+    ),
+    Call(
+        name="conflicts",
+        title="List conflicts",
+        summary="List which memories cannot both be right, the latest first",
+        help="List which memories cannot both be right. Settle one by amending or unlinking.",
+        parameters=(
+            flag("include_settled", "Also return conflicts that are over."),
+            limit(50, 20),
+            *SCOPES,
+        ),
+        result="ConflictPage",
+        effect="read",
+        method="GET",
+        path="/v1/conflicts",
+        command="conflicts",
+        examples=(
+            "conflicts                       # what cannot both be right",
+            "conflicts --include-settled     # and what was",
+        ),
+        empty="no conflicts",
+    ),
+    # History and proofs.
+    Call(
+        name="log",
+        title="History",
+        summary="List the commits, the latest first",
+        help="""\
+List what was written, commit by commit, the latest first.
+
+To take a commit back, use {undo} with its number.""",
+        parameters=(limit(50, 10), CURSOR, *SCOPES),
+        result="CommitPage",
+        effect="read",
+        method="GET",
+        path="/v1/log",
+        tool="memory_history",
+        toolset="graph",
+        command="log",
+    ),
+    Call(
+        name="undo",
+        title="Undo a commit",
+        summary="Take a commit back, or several together",
+        help="""\
+Take a commit back: what it had ended lives again, what it had written is retired.
+
+Use it for a wrong write, amendment or retirement; {log} has the numbers. An undo can be undone.""",
+        parameters=(
+            needed(
+                "commit",
+                "numbers",
+                "The number of the commit, or several.",
+                least=1,
+                most=IDS_MAX,
+                command_help="the number of a commit, or several",
+            ),
+            DRY_RUN,
+            *SCOPES,
+        ),
+        result="Undone",
+        effect="change",
+        idempotent=False,
+        path="/v1/undo",
+        tool="memory_undo",
+        toolset="graph",
+        command="undo",
+        examples=(
+            "undo 12                         # take commit 12 back; see 'worlddb log'",
+            "undo 12 13 14 --dry-run         # what undoing three together would do",
+        ),
+    ),
+    Call(
+        name="diff",
+        title="What changed",
+        summary="Show what changed between two commits",
+        help="Show the nodes, edges and changes of the commits after `first` up to `last`.",
+        parameters=(
+            _number("first", "The commit before the first change.", required=True, positional=True),
+            _number("last", "The last commit that counts.", required=True, positional=True),
+            Parameter(
+                "limit",
+                "whole",
+                "At most so many nodes, edges and changes each; by default all.",
+                least=1,
+            ),
+            *SCOPES,
+        ),
+        result="Diff",
+        effect="read",
+        method="GET",
+        path="/v1/diff",
+        command="diff",
+    ),
+    Call(
+        name="prove",
+        title="Prove a node",
+        summary="Prove that a node is in the store",
+        help="Return a proof that a node stands under the store's root state.",
+        parameters=(NODE,),
+        result="Proven",
+        effect="read",
+        method="GET",
+        path="/v1/prove/{id}",
+        command="prove",
+    ),
+    Call(
+        name="prove_history",
+        title="Prove the history",
+        summary="Prove that nothing was rewritten since a commit",
+        help="Return the log heads of a commit and of now, and a proof that connects them.",
+        parameters=(
+            Parameter(
+                "since",
+                "whole",
+                "The earlier commit's number.",
+                default=0,
+                least=0,
+                positional=True,
+            ),
+        ),
+        result="HistoryProof",
+        effect="read",
+        method="GET",
+        path="/v1/prove_history",
+        command="prove",
+    ),
+    # Upkeep and ontology.
+    Call(
+        name="check",
+        title="Check the store",
+        summary="Check that the store is sound",
+        help="Hash everything again and compare it with every index; takes a while.",
+        parameters=(),
+        result="Soundness",
+        effect="search",
+        method="GET",
+        path="/v1/check",
+        command="check",
+    ),
+    Call(
+        name="consolidate",
+        title="Consolidate",
+        summary="Summarise, infer and flag contradictions",
+        help="Put memories in order: summaries, inferred edges, contradictions.",
+        parameters=(
+            _number("min_age", "Only what is at least so many seconds old.", default=0),
+            DRY_RUN,
+            *SCOPES,
+        ),
+        result="ConsolidationReport",
+        effect="change",
+        path="/v1/consolidate",
+        command="consolidate",
+    ),
+    Call(
+        name="edge_types",
+        title="List edge types",
+        summary="List the edge types that hold in a scope",
+        help="List the edge types: those that ship, and those that were declared.",
+        parameters=SCOPES,
+        result="EdgeTypes",
+        effect="read",
+        method="GET",
+        path="/v1/ontology",
+        command="ontology",
+    ),
+    Call(
+        name="declare",
+        title="Declare an edge type",
+        summary="Declare an edge type for a scope, or for the whole store",
+        help="Declare an edge type as plain data: what follows from an edge of that type.",
+        parameters=(
+            needed("type", "text", "The name of the edge type, such as manages.", most=200),
+            *(flag(name, help) for name, help in TRAITS.items()),
+            Parameter(
+                "inverse",
+                "text",
+                "The type of the same edge read from its target, such as managed_by.",
+                most=200,
+            ),
+            *SCOPES,
+        ),
+        result="EdgeDeclaration",
+        effect="change",
+        path="/v1/ontology",
+        tool="memory_declare",
+        toolset="graph",
+        command="ontology",
+    ),
+)

@@ -23,6 +23,7 @@ from worlddb.faces.hooks.client_dialects import text_of, turns_in
 from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
+from worlddb.memory.scope_view import DEFAULT_USER
 from worlddb.model.origin import ORIGINS, USER, at_most
 from worlddb.model.text_safety import without_secret_values, without_secrets
 
@@ -417,10 +418,14 @@ def import_items(
     items: Iterable[ImportedItem],
     scope: Mapping[str, Any],
     *,
+    user_id: str = DEFAULT_USER,
     on_item: Callable[[], None] = lambda: None,
     on_refused: Callable[[str], None] = lambda _: None,
 ) -> ImportCounts:
     """Write the items of a source. `scope` takes the place of what the source says.
+
+    `user_id` is whose an item is for which neither names a user or an agent: a chat of an export
+    has a run alone, and in no user's scope nobody would find it.
 
     An item that is refused is told to `on_refused`, and holds up no other.
 
@@ -431,12 +436,18 @@ def import_items(
     for item in items:
         counts.items += 1
         try:
-            _write(memory, kind, item, scope, counts)
+            _write(memory, kind, item, _scope_of(item, scope, user_id), counts)
         except (InvalidInputError, ConflictError) as error:
             counts.refused += 1
             on_refused(f"{without_secrets(item.text)[:60]!r}: {error}")
         on_item()
     return counts
+
+
+def _scope_of(item: ImportedItem, scope: Mapping[str, Any], user_id: str) -> dict[str, Any]:
+    """Return the scope of an item; its user, if nobody names a user or an agent."""
+    named = {**item.scope, **scope}
+    return named if named.keys() & {"user_id", "agent_id"} else {"user_id": user_id, **named}
 
 
 def _write(
@@ -457,7 +468,7 @@ def _write(
         metadata=without_secret_values(told) or None,
         idempotency_key=f"import:{key}",
         origin=at_most(item.origin, "import"),
-        **{**item.scope, **scope},
+        **scope,
     )
     counts.created += done.created
     counts.known += not done.created

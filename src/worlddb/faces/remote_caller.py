@@ -27,7 +27,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import worlddb
 from worlddb import errors
-from worlddb.faces.calls import Call, Parameter
+from worlddb.faces.call_parts import Call, Parameter
 from worlddb.ingest.draft_builder import plain
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message

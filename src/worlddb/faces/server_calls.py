@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from worlddb.faces.call_parts import ORIGIN, Call, Parameter
-from worlddb.faces.calls import SCOPES
+from worlddb.faces.call_parts import ORIGIN, SCOPES, Call, Parameter, flag, needed
 from worlddb.model.records import Plain
 
 # Token values: what a server tells of its callers and its tokens, without any token itself.
@@ -93,49 +92,47 @@ COUNT_MAX = 1_000_000  # More than one server answers.
 
 
 def _name(help: str) -> Parameter:
-    return Parameter(
-        name="name", type="text", required=True, positional=True, most=NAME_CHARS_MAX, help=help
-    )
+    return needed("name", "text", help, most=NAME_CHARS_MAX)
 
 
 def _token_parameters() -> tuple[Parameter, ...]:
     return (
         _name("What the token is called in lists, in the log and in the journal."),
         Parameter(
-            name="role",
-            type="choice",
+            "role",
+            "choice",
+            "What it may do: read, write (also write and amend), curate (also change and "
+            "end), or administer (everything, in every scope).",
             choices=ROLES,
             default="curate",
-            help="What it may do: read, write (also write and amend), curate (also change and "
-            "end), or administer (everything, in every scope).",
         ),
-        Parameter(name="expires", type="time", help="When it ends: ISO-8601 with a time zone."),
+        Parameter("expires", "time", "When it ends: ISO-8601 with a time zone."),
         ORIGIN._replace(help="What it brings in is of this origin at best."),
         Parameter(
-            name="per_minute",
-            type="whole",
+            "per_minute",
+            "whole",
+            "How many requests it may make in a minute.",
             least=1,
             most=COUNT_MAX,
-            help="How many requests it may make in a minute.",
         ),
         Parameter(
-            name="memories_per_day",
-            type="whole",
+            "memories_per_day",
+            "whole",
+            "How many memories it may write or amend in a day of UTC.",
             least=1,
             most=COUNT_MAX,
-            help="How many memories it may write or amend in a day of UTC.",
         ),
         Parameter(
-            name="writes_into",
-            type="names",
+            "writes_into",
+            "names",
+            "Kinds of further scopes that a write may name, such as run_id.",
             most=len(SCOPES),
-            help="Kinds of further scopes that a write may name, such as run_id.",
         ),
         Parameter(
-            name="tenant",
-            type="text",
+            "tenant",
+            "text",
+            "Whose store it opens, on a server with a store for each tenant.",
             most=NAME_CHARS_MAX,
-            help="Whose store it opens, on a server with a store for each tenant.",
         ),
         *(one._replace(help=f"Opens the scope of this {one.name[:-3]}.") for one in SCOPES),
     )
@@ -215,25 +212,21 @@ SERVER_CALLS: tuple[Call, ...] = (
         help="Destroy the key of a tenant, then remove its store with all files beside it; for "
         "administrators of a server with a store for each tenant. Revoke its tokens first.",
         parameters=(
-            Parameter(
-                name="tenant",
-                type="text",
-                required=True,
-                positional=True,
+            needed(
+                "tenant",
+                "text",
+                "Whose store is erased, with all that is in it.",
                 most=NAME_CHARS_MAX,
-                help="Whose store is erased, with all that is in it.",
             ),
             Parameter(
-                name="confirm",
-                type="text",
+                "confirm",
+                "text",
+                "The name of the tenant again: nothing brings it back.",
                 most=NAME_CHARS_MAX,
-                help="The name of the tenant again: nothing brings it back.",
             ),
-            Parameter(
-                name="receipt",
-                type="flag",
-                default=False,
-                help="Sign what was erased, by the key of the store: keep its public key first.",
+            flag(
+                "receipt",
+                "Sign what was erased, by the key of the store: keep its public key first.",
             ),
         ),
         result="TenantErasure",

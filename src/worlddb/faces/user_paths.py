@@ -110,8 +110,10 @@ def replace_private_file(
         raise
 
 
-def existing_store(path: str) -> str:
+def existing_store(path: str, advice: str = "give --db PATH or set WORLDDB_PATH") -> str:
     """Return the path of an existing store, so that a typing error creates no file.
+
+    `advice` says where another path can be given.
 
     Raises:
         StorageError: there is no store.
@@ -119,7 +121,7 @@ def existing_store(path: str) -> str:
     if not is_file(path):
         return path
     if not os.path.exists(path):
-        raise StorageError(f"{path}: there is no store here; give --db PATH or set WORLDDB_PATH")
+        raise StorageError(f"{path}: there is no store here; {advice}")
     if os.path.isfile(path) and os.path.getsize(path) == 0:
         raise StorageError(f"{path}: is an empty file, not a store")
     return path

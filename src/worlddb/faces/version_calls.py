@@ -2,86 +2,88 @@
 
 from __future__ import annotations
 
-from worlddb.faces.call_parts import Call, Effect, Parameter
+from typing import Any
+
+from worlddb.faces.call_parts import (
+    AS_OF,
+    DRY_RUN,
+    SCOPES,
+    TEXT_CHARS_MAX,
+    Call,
+    Effect,
+    Parameter,
+    flag,
+    needed,
+)
 
 # Branch calls: make, compare, merge and drop branches of a store; for administrators.
 
 BRANCH_NAME_CHARS_MAX = 64  # As many as a store takes.
 
-BRANCH_NAME = Parameter(
-    name="name",
-    type="text",
-    required=True,
-    positional=True,
-    most=BRANCH_NAME_CHARS_MAX,
-    help="The name of the branch.",
+BRANCH_NAME = needed("name", "text", "The name of the branch.", most=BRANCH_NAME_CHARS_MAX)
+
+
+BRANCH_CALLS: tuple[Call, ...] = (
+    Call(
+        name="branches",
+        title="List branches",
+        summary="List the branches of the store",
+        help="List the branches of the store: where each was forked, and the space it takes.",
+        parameters=(),
+        result="Branches",
+        effect="read",
+        method="GET",
+        path="/v1/branches",
+        command="branch",
+    ),
+    Call(
+        name="create_branch",
+        title="Make a branch",
+        summary="Make a branch of the store",
+        help="Make a branch: a store of its own that begins as this one is now.",
+        parameters=(BRANCH_NAME,),
+        result="Branch",
+        effect="change",
+        idempotent=False,
+        path="/v1/branches",
+        command="branch",
+    ),
+    Call(
+        name="branch_diff",
+        title="What a branch has",
+        summary="Show what was written to a branch and not merged yet",
+        help="Show the nodes, edges and changes of a branch that were not merged yet.",
+        parameters=(BRANCH_NAME,),
+        result="Diff",
+        effect="read",
+        method="GET",
+        path="/v1/branches/{name}/diff",
+        command="branch",
+    ),
+    Call(
+        name="merge",
+        title="Merge a branch",
+        summary="Write what a branch says into the store",
+        help="Write what a branch says into the store, as one commit; {undo} takes it back.",
+        parameters=(BRANCH_NAME, DRY_RUN),
+        result="Merged",
+        effect="change",
+        path="/v1/branches/{name}/merge",
+        command="merge",
+    ),
+    Call(
+        name="drop_branch",
+        title="Drop a branch",
+        summary="Remove a branch",
+        help="Remove a branch with all that was written to it; return those that are left.",
+        parameters=(BRANCH_NAME,),
+        result="Branches",
+        effect="end",
+        idempotent=False,
+        path="/v1/branches/{name}/drop",
+        command="branch",
+    ),
 )
-
-
-def branch_calls(dry_run: Parameter) -> tuple[Call, ...]:
-    """Return the calls."""
-    name = BRANCH_NAME
-    return (
-        Call(
-            name="branches",
-            title="List branches",
-            summary="List the branches of the store",
-            help="List the branches of the store: where each was forked, and the space it takes.",
-            parameters=(),
-            result="Branches",
-            effect="read",
-            method="GET",
-            path="/v1/branches",
-            command="branch",
-        ),
-        Call(
-            name="create_branch",
-            title="Make a branch",
-            summary="Make a branch of the store",
-            help="Make a branch: a store of its own that begins as this one is now.",
-            parameters=(name,),
-            result="Branch",
-            effect="change",
-            idempotent=False,
-            path="/v1/branches",
-            command="branch",
-        ),
-        Call(
-            name="branch_diff",
-            title="What a branch has",
-            summary="Show what was written to a branch and not merged yet",
-            help="Show the nodes, edges and changes of a branch that were not merged yet.",
-            parameters=(name,),
-            result="Diff",
-            effect="read",
-            method="GET",
-            path="/v1/branches/{name}/diff",
-            command="branch",
-        ),
-        Call(
-            name="merge",
-            title="Merge a branch",
-            summary="Write what a branch says into the store",
-            help="Write what a branch says into the store, as one commit; {undo} takes it back.",
-            parameters=(name, dry_run),
-            result="Merged",
-            effect="change",
-            path="/v1/branches/{name}/merge",
-            command="merge",
-        ),
-        Call(
-            name="drop_branch",
-            title="Drop a branch",
-            summary="Remove a branch",
-            help="Remove a branch with all that was written to it; return those that are left.",
-            parameters=(name,),
-            result="Branches",
-            effect="end",
-            idempotent=False,
-            path="/v1/branches/{name}/drop",
-            command="branch",
-        ),
-    )
 
 
 # File calls: the calls of Memory on versioned files, for the table in `calls.py`.
@@ -90,28 +92,14 @@ PATH_CHARS_MAX = 4_096  # As many bytes as a path may have.
 MATCHES_MAX = 1_000  # As many lines as one grep returns.
 
 
-def _text(name: str, help: str, **more: object) -> Parameter:
-    return Parameter(name, "text", help, most=PATH_CHARS_MAX)._replace(**more)  # type: ignore[arg-type]
+def _text(name: str, help: str, **more: Any) -> Parameter:
+    return Parameter(name, "text", help, most=PATH_CHARS_MAX, **more)
 
 
 PATH = _text("path", "Path of the file, such as /notes/today.md.", required=True, positional=True)
 FOLDER = _text("path", "Path of the folder; / is the root.", default="/", positional=True)
 VERSION = Parameter("version", "id", "A version's id in hex, or its first 4 or more digits.")
-
-
 UNCHANGED = VERSION._replace(help="Only if this version, which was read, is the latest.")
-
-
-def file_calls(
-    scopes: tuple[Parameter, ...], as_of: Parameter, text_chars_max: int
-) -> tuple[Call, ...]:
-    """Return the calls; the parameters that all calls share come from `calls.py`."""
-    made = (*_reading(as_of), *_changing(text_chars_max))
-    return tuple(one._replace(parameters=(*one.parameters, *scopes)) for one in made)
-
-
-def _flag(name: str, help: str) -> Parameter:
-    return Parameter(name, "flag", help, default=False)
 
 
 def _call(
@@ -124,7 +112,7 @@ def _call(
         summary=title,
         help=help,
         # The command `files` takes them in its own way.
-        parameters=tuple(one._replace(in_command=False) for one in given),
+        parameters=(*(one._replace(in_command=False) for one in given), *SCOPES),
         result=result,
         effect=effect,
         idempotent=action != "edit",
@@ -136,107 +124,101 @@ def _call(
     )
 
 
-def _reading(as_of: Parameter) -> tuple[Call, ...]:
-    pattern = _text("pattern", "The pattern.", required=True, positional=True)
-    limit = Parameter(
-        "limit",
-        "whole",
-        "How many lines to return at most.",
-        default=100,
-        least=1,
-        most=MATCHES_MAX,
-    )
-    return (
-        _call(
-            "list_files",
-            "List files",
-            "List what lies in a folder of the files of a scope.",
-            (FOLDER, _flag("all", "Everything below, not only what lies directly in it."), as_of),
-            "FileList",
-            "read",
-        ),
-        _call(
-            "read_file",
-            "Read a file",
-            "Read a file: as it is now, in an earlier version, or as of a time.",
-            (PATH, VERSION, as_of),
-            "FileText",
-            "read",
-        ),
-        _call(
-            "glob_files",
-            "Find files by name",
-            "Find files by a pattern, such as /notes/**/*.md; one without / fits in any folder.",
-            (pattern, as_of),
-            "FilePaths",
-            "read",
-        ),
-        _call(
-            "grep_files",
-            "Find lines in files",
-            "Find lines in the files of a scope by a regular expression.",
-            (
-                pattern._replace(help="A regular expression."),
-                FOLDER._replace(positional=False, help="The folder to look in; / is all of it."),
-                _text("glob", "Only files that this pattern fits, such as *.md."),
-                _flag("ignore_case", "Upper and lower case are the same."),
-                _flag("literal", "The pattern is plain text."),
-                limit,
-            ),
-            "FileMatches",
-            "read",
-        ),
-    )
+PATTERN = _text("pattern", "The pattern.", required=True, positional=True)
 
 
-def _changing(most: int) -> tuple[Call, ...]:
-    def content(name: str, help: str, least: int = 0) -> Parameter:
-        return Parameter(
-            name, "content", help, required=True, positional=True, least=least, most=most
-        )
+def _content(name: str, help: str, least: int = 0) -> Parameter:
+    return needed(name, "content", help, least=least, most=TEXT_CHARS_MAX)
 
-    return (
-        _call(
-            "write_file",
-            "Write a file",
-            "Write a file; folders are made as needed. The version before can still be read.",
-            (
-                PATH,
-                content("text", "All that the file shall say."),
-                UNCHANGED,
-                _flag("new", "Only if the file does not exist yet."),
+
+FILE_CALLS: tuple[Call, ...] = (
+    _call(
+        "list_files",
+        "List files",
+        "List what lies in a folder of the files of a scope.",
+        (FOLDER, flag("all", "Everything below, not only what lies directly in it."), AS_OF),
+        "FileList",
+        "read",
+    ),
+    _call(
+        "read_file",
+        "Read a file",
+        "Read a file: as it is now, in an earlier version, or as of a time.",
+        (PATH, VERSION, AS_OF),
+        "FileText",
+        "read",
+    ),
+    _call(
+        "glob_files",
+        "Find files by name",
+        "Find files by a pattern, such as /notes/**/*.md; one without / fits in any folder.",
+        (PATTERN, AS_OF),
+        "FilePaths",
+        "read",
+    ),
+    _call(
+        "grep_files",
+        "Find lines in files",
+        "Find lines in the files of a scope by a regular expression.",
+        (
+            PATTERN._replace(help="A regular expression."),
+            FOLDER._replace(positional=False, help="The folder to look in; / is all of it."),
+            _text("glob", "Only files that this pattern fits, such as *.md."),
+            flag("ignore_case", "Upper and lower case are the same."),
+            flag("literal", "The pattern is plain text."),
+            Parameter(
+                "limit",
+                "whole",
+                "How many lines to return at most.",
+                default=100,
+                least=1,
+                most=MATCHES_MAX,
             ),
-            "FileChange",
-            "add",
         ),
-        _call(
-            "edit_file",
-            "Edit a file",
-            "Replace a piece of text in a file; the text has to occur exactly once.",
-            (
-                PATH,
-                content("old", "The text to replace, to the letter.", 1),
-                content("new", "The text to put in its place."),
-                _flag("every", "Replace every occurrence."),
-                UNCHANGED,
-            ),
-            "FileChange",
-            "add",
+        "FileMatches",
+        "read",
+    ),
+    _call(
+        "write_file",
+        "Write a file",
+        "Write a file; folders are made as needed. The version before can still be read.",
+        (
+            PATH,
+            _content("text", "All that the file shall say."),
+            UNCHANGED,
+            flag("new", "Only if the file does not exist yet."),
         ),
-        _call(
-            "move_file",
-            "Move a file",
-            "Move a file, or a folder with everything in it. Versions go along.",
-            (PATH, _text("target", "The new path.", required=True, positional=True)),
-            "FileChange",
-            "change",
+        "FileChange",
+        "add",
+    ),
+    _call(
+        "edit_file",
+        "Edit a file",
+        "Replace a piece of text in a file; the text has to occur exactly once.",
+        (
+            PATH,
+            _content("old", "The text to replace, to the letter.", 1),
+            _content("new", "The text to put in its place."),
+            flag("every", "Replace every occurrence."),
+            UNCHANGED,
         ),
-        _call(
-            "delete_file",
-            "Delete a file",
-            "End a file, or a folder with everything in it. Its versions can still be read.",
-            (PATH, UNCHANGED),
-            "FileChange",
-            "end",
-        ),
-    )
+        "FileChange",
+        "add",
+    ),
+    _call(
+        "move_file",
+        "Move a file",
+        "Move a file, or a folder with everything in it. Versions go along.",
+        (PATH, _text("target", "The new path.", required=True, positional=True)),
+        "FileChange",
+        "change",
+    ),
+    _call(
+        "delete_file",
+        "Delete a file",
+        "End a file, or a folder with everything in it. Its versions can still be read.",
+        (PATH, UNCHANGED),
+        "FileChange",
+        "end",
+    ),
+)

@@ -39,7 +39,8 @@ ID_DIGITS = 8  # One in four thousand million: enough to name a memory of one st
 SHARES = {"Pinned": 0.75, "Instructions": 0.5, "About the user": 0.25}
 """The part of what is left that a section takes at most, so that hits follow."""
 LINE_PART = 2  # One memory takes at most a half of the budget; the rest of a longer one is cut.
-CHARS_PER_TOKEN = 3  # Of a text that is cut; fewer than a token has on average, so that it fits.
+CHARS_PER_TOKEN = 3  # Of a text that is cut; fewer than a token of prose has on average.
+LINE_CHARS_MIN = 40  # A date, the start of an id and a word or two; less says nothing.
 Lines: TypeAlias = list[tuple[Id, str]]
 """Memories, each as its id and a line."""
 
@@ -74,11 +75,19 @@ class _Prompt:
     def _fitting(self, line: str, room: int) -> str | None:
         """Return a line that takes at most so many tokens; a long one is cut."""
         room = min(room, self.most // LINE_PART) - 1
-        if tokens_at_most(line) <= room:
+        size = tokens_at_most(line)
+        if size <= room:
             return line
-        cut = line[: room * CHARS_PER_TOKEN].rsplit(" ", 1)[0] + " …"
-        is_long = tokens_at_most(line) > self.most // LINE_PART
-        return cut if is_long and room > 0 and tokens_at_most(cut) <= room else None
+        if size <= self.most // LINE_PART:
+            return None
+        # Code and tables take more tokens a character than prose does, so the rest is cut again.
+        chars = room * CHARS_PER_TOKEN
+        while chars >= LINE_CHARS_MIN:
+            cut = line[:chars].rsplit(" ", 1)[0] + " …"
+            if tokens_at_most(cut) <= room:
+                return cut
+            chars = chars * 3 // 4
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias, get_args
 
-from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.erasure_receipt import Receipt, erase_texts
 from worlddb.audit.read_audit import forget_reads
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.draft_parts import PENDING, QUARANTINE
@@ -161,30 +161,57 @@ class RetentionKeeper:
         if dry_run:
             return RetentionReport(dry_run=True, due=tuple(due))
         retired: list[Id] = []
-        ended = [ident for one in due if one.then == "retire" for ident in one.ids]
-        if ended:
+        ends = [one for one in due if one.then == "retire" and one.ids]
+        if ends:
             with self.db.transaction(ACTOR) as tx:
                 # Read inside the transaction: nobody else writes meanwhile.
                 with self._now() as view:
-                    rows = [row for one in ended if (row := view.reader.node_row(one)) is not None]
-                    retired = ends_with(view, rows)
+                    retired = ends_with(view, self._still_due(view, ends))
                 for ident in retired:
                     tx.retire(ident)
         for policy in self.policies():
             if policy.keep_days is not None and (not only or policy.scope in only):
                 self._forget_reads(policy)
-        gone = [ident for one in due if one.then == "erase" for ident in one.ids]
-        erasure = self.db.erase(gone, actor=ACTOR) if gone else None
+        goes = [one for one in due if one.then == "erase" and one.ids]
         return RetentionReport(
-            dry_run=False, due=tuple(due), retired=tuple(retired), erasure=erasure
+            dry_run=False,
+            due=tuple(due),
+            retired=tuple(retired),
+            erasure=self._erase(goes) if goes else None,
         )
 
+    def _erase(self, goes: Sequence[DueMemories]) -> Receipt | None:
+        def chosen() -> list[Id]:
+            with self._now() as view:
+                nodes = view.reader.nodes(self._still_due(view, goes))
+                return [node.id for node in nodes.values()]
+
+        engine = self.db.engine
+        done = erase_texts(engine.store, engine.search, self.db.transaction(ACTOR), chosen)
+        return done if done.ids else None
+
+    def _still_due(self, view: View, found: Sequence[DueMemories]) -> list[int]:
+        """Return the rows of what was found due, and is: it was not pinned or kept since."""
+        rows: list[int] = []
+        for one in found:
+            world = generations(view.reader, one.scope)[-1:]
+            policy = _policy(one.scope, view.reader.nodes(world)[world[0]].metadata)
+            if policy.keep_days is None or policy.then != one.then:
+                continue
+            known = (view.reader.node_row(ident) for ident in one.ids)
+            chosen = self._chosen(view, policy, [row for row in known if row is not None])
+            rows += filter(None, map(view.reader.node_row, chosen.ids))
+        return rows
+
     def _due(self, view: View, policy: RetentionPolicy) -> DueMemories:
-        reader, moment = view.reader, view.moment
-        erases = policy.then == "erase"
-        inside = view_of(reader, ((policy.scope,),), moment, erases)
-        living = set(reader.children_of(generations(reader, policy.scope)[-1:]))
+        inside = view_of(view.reader, ((policy.scope,),), view.moment, policy.then == "erase")
+        living = set(view.reader.children_of(generations(view.reader, policy.scope)[-1:]))
         rows = [row for row in page(inside, None, ALL) if row in living]
+        return self._chosen(view, policy, rows)
+
+    def _chosen(self, view: View, policy: RetentionPolicy, rows: Sequence[int]) -> DueMemories:
+        """Choose those of some memories that a policy ends now."""
+        reader, moment = view.reader, view.moment
         before = moment.now - timedelta(days=policy.keep_days or 0)
         nodes = reader.nodes(rows)
         old = [row for row in rows if _last_change(reader, row) < before]

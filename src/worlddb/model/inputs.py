@@ -51,7 +51,7 @@ def to_micros(value: datetime | str, field: str) -> int:
             value = datetime.fromisoformat(f"{text}T00:00Z" if DAY.fullmatch(text) else text)
         except ValueError:
             raise InvalidInputError(
-                f"{field}: {value!r} is not ISO-8601; write 2026-01-31T09:30:00+00:00"
+                f"{field}: {value!r} is not ISO-8601; write 2026-01-31 or 2026-01-31T09:30:00+00:00"
             ) from None
     if not isinstance(value, datetime):
         raise InvalidInputError(f"{field}: give a datetime or ISO-8601 text, not {type(value)!r}")

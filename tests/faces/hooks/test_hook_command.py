@@ -212,3 +212,10 @@ def test_clones_and_worktrees_of_a_project_have_one_name(tmp_path: Path) -> None
     assert project_of(str(tmp_path)).name is None
     (tree / ".worlddb.toml").write_text('project = "team"\n')
     assert project_of(str(tree)).name == "team"
+
+
+@pytest.mark.parametrize("wrong", [["Stop", "--client", "new"], ["Stop", "--colour"], []])
+def test_a_hook_that_is_called_wrongly_does_not_block_the_prompt(wrong: list[str]) -> None:
+    done = worlddb("hook", *wrong)
+    assert done.code == 1  # Clients take 2 for a refusal of the prompt.
+    assert "worlddb hook --help" in done.err

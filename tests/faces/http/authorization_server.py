@@ -19,6 +19,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
+from patience import PATIENCE_S
+
 METADATA = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
 
 
@@ -53,6 +55,8 @@ class AuthorizationServer:
     fetched: list[str] = field(default_factory=list)
     """The paths that were asked for."""
     broken: bool = False
+    silence: threading.Event = field(default_factory=threading.Event)
+    """While it is cleared, nothing is answered."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     subject: str = "ada"
 
@@ -102,6 +106,7 @@ def authorization_server(*keys: SigningKey) -> Iterator[AuthorizationServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             held.fetched.append(self.path)
+            held.silence.wait(PATIENCE_S)
             if held.broken:
                 self._say(500, {})
             elif (
@@ -135,11 +140,13 @@ def authorization_server(*keys: SigningKey) -> Iterator[AuthorizationServer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     held = AuthorizationServer(f"http://127.0.0.1:{server.server_port}", list(keys))
+    held.silence.set()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         yield held
     finally:
+        held.silence.set()
         server.shutdown()
         thread.join()
         server.server_close()

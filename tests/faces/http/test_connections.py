@@ -213,6 +213,28 @@ def test_tokens_are_read_again_without_a_restart(tmp_path: Path, hangup: bool) -
     assert SECRET not in process.log()
 
 
+REVOKED_MEANWHILE = """
+import os, sys
+from worlddb.faces.http import http_server
+opened = http_server._opened
+def slowly(settings, closing):
+    os.replace(settings.tokens_file + ".next", settings.tokens_file)
+    return opened(settings, closing)
+http_server._opened = slowly
+from worlddb.faces.cli import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+def test_a_token_that_is_revoked_while_the_server_starts_does_not_hold(tmp_path: Path) -> None:
+    file = tokens_file(tmp_path / "tokens.toml", SECRET)
+    tokens_file(tmp_path / "tokens.toml.next", ANOTHER)
+    options = ("--tokens-file", str(file))
+    with Process(tmp_path / "m.db", *options, program=REVOKED_MEANWHILE) as process:
+        until(lambda: process.site.as_(ANOTHER).get("/v1/scopes").status == 200)
+        assert process.site.as_(SECRET).get("/v1/scopes").status == 401
+
+
 def test_a_hangup_without_a_tokens_file_changes_nothing(tmp_path: Path) -> None:
     with Process(tmp_path / "m.db") as process:
         process.signal(signal.SIGHUP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -9,6 +10,7 @@ import json
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -27,6 +29,8 @@ from worlddb.errors import InvalidInputError
 from worlddb.faces.face_settings import Settings, settings_from
 from worlddb.faces.http import oauth_tokens
 from worlddb.faces.http.access_tokens import access_of, make_access, oauth_rules
+from worlddb.faces.http.auth_middleware import GUESSES_MAX
+from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.http.served_stores import check_tenants, tenant_stores
 
 from .authorization_server import AuthorizationServer, SigningKey, authorization_server, new_key
@@ -77,7 +81,7 @@ def test_a_token_of_the_issuer_opens_the_scope_of_its_subject(
     assert ada.post("/v1/memories", text="I like green tea.").status == 200
     assert ada.get("/v1/access").data | {"version": ""} == {
         "version": "",
-        "token": "ada",
+        "token": "ada (signed in)",
         "role": "write",
         "read_only": False,
         "admin": False,
@@ -87,7 +91,7 @@ def test_a_token_of_the_issuer_opens_the_scope_of_its_subject(
     assert ada.post("/v1/memories", text="x", user_id="bob").status == 403
     assert ada.tool("memory_recall", query="tea")[0]
     [commit] = signed.memory.db.log(limit=1, newest_first=True)
-    assert commit.actor == "http ada"
+    assert commit.actor == "http ada (signed in)"
     bob = signed.as_(sub="bob")
     assert bob.get("/v1/memories").data["memories"] == []
     assert signed.site.as_("static-token").get("/v1/access").data["bounds"] == {"user_id": ["bob"]}
@@ -230,6 +234,77 @@ def test_keys_are_kept_and_new_ones_are_found(
     issuer.broken = False
     monkeypatch.setattr(oauth_tokens, "KEYS_HELD_S_MAX", 60.0)
     assert signed.as_().get("/v1/memories").status == 200
+
+
+def test_an_issuer_that_is_silent_holds_up_everybody_once(
+    signed: Signed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert signed.as_().get("/v1/memories").status == 200
+    monkeypatch.setattr(oauth_tokens, "KEYS_KEPT_S", 0.0)
+    monkeypatch.setattr(oauth_tokens, "REFRESH_EVERY_S", 1.0)
+    monkeypatch.setattr(oauth_tokens, "FETCH_S_MAX", 1.5)
+    time.sleep(1.0)  # Since the keys were fetched.
+    before = len(signed.issuer.fetched)
+    signed.issuer.silence.clear()
+    with ThreadPoolExecutor(6) as pool:
+        calls = [pool.submit(signed.as_().get, "/v1/memories") for _ in range(6)]
+        assert [call.result().status for call in calls] == [200] * 6
+    assert len(signed.issuer.fetched) == before + 1  # Not once for each that waited.
+
+
+def test_a_slow_issuer_is_given_up_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oauth_tokens, "FETCH_S_MAX", 1.0)
+    asked: list[str] = []
+
+    def slow(address: str) -> dict[str, Any]:
+        asked.append(address)
+        time.sleep(0.8)
+        return {"issuer": "https://login.example.org", "jwks_uri": "https://login.example.org/k"}
+
+    monkeypatch.setattr(oauth_tokens, "_json_at", slow)
+    keys = oauth_tokens.SigningKeys(rules("https://login.example.org"))
+
+    async def tries() -> None:
+        began = time.monotonic()
+        for _ in range(3):
+            with pytest.raises(HttpError, match="does not answer"):
+                await keys.find("one")
+        assert time.monotonic() - began < 1.5  # The second address would have ended at 1.6.
+
+    asyncio.run(tries())
+    assert len(asked) == 2
+
+
+def test_who_guesses_holds_up_nobody_who_signs_in_from_the_same_address(signed: Signed) -> None:
+    for number in range(GUESSES_MAX):
+        assert signed.site.as_(f"guess-{number}").get("/v1/memories").status == 401
+    assert signed.site.as_("one-more").get("/v1/memories").status == 429
+    assert signed.site.as_("static-token").get("/v1/memories").status == 429  # Might be a guess.
+    for number in range(3):
+        assert signed.as_(jti=str(number)).get("/v1/memories").status == 200
+    assert signed.as_(aud="elsewhere").get("/v1/memories").status == 429
+
+
+def test_a_claim_that_the_issuer_has_not_verified_opens_nothing() -> None:
+    with authorization_server(KEYS[1]) as issuer, Memory(":memory:", embedder="none") as memory:
+        sign_in = rules(issuer.issuer, audience=["api"], bounds=["user_id=email"])
+        access = make_access(host="127.0.0.1", tokens=(), sign_in=sign_in)
+        with serving(memory, access) as site:
+            for verified, status in ((True, 200), (None, 200), (False, 403), ("false", 403)):
+                made = issuer.token(aud="api", email="ada@x.org", email_verified=verified)
+                answer = site.as_(made).get("/v1/memories")
+                assert answer.status == status, verified
+            assert answer.error.endswith("the issuer has not verified the claim 'email'")
+
+
+def test_nobody_signs_in_under_the_name_of_a_token(signed: Signed) -> None:
+    for site in (signed.as_(sub="static-token"), signed.site.as_("static-token")):
+        site.post("/v1/memories", text="I like green tea.")
+    commits = signed.memory.db.log(limit=2, newest_first=True)
+    assert [one.actor for one in commits] == [
+        "http static-token",
+        "http static-token (signed in)",
+    ]
 
 
 def test_settings_name_the_claims_the_scopes_and_the_audience() -> None:

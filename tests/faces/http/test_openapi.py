@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from worlddb.faces.calls import Call
+from worlddb.faces.call_parts import Call
 from worlddb.faces.http.http_problems import TYPE_BY_STATUS
 from worlddb.faces.http.rest_routes import REST_CALLS
 from worlddb.memory.memory import Memory

@@ -6,7 +6,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from worlddb.faces.calls import K_MAX, MESSAGES_MAX, PAGE_MAX, TEXT_CHARS_MAX
+from worlddb.faces.call_parts import K_MAX, MESSAGES_MAX, PAGE_MAX, TEXT_CHARS_MAX
 from worlddb.faces.http.access_tokens import KEYS
 from worlddb.faces.http.auth_middleware import GUESS_EVERY_S, GUESSES_MAX
 from worlddb.faces.http.http_problems import STATUS_BY_ERROR, TYPE_BY_STATUS

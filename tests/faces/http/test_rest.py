@@ -21,7 +21,8 @@ from worlddb.errors import (
     StorageError,
 )
 from worlddb.faces.call_models import result_class, result_model
-from worlddb.faces.calls import EXTRACTORS, Call, call_named
+from worlddb.faces.call_parts import EXTRACTORS, Call
+from worlddb.faces.calls import call_named
 from worlddb.faces.http.http_problems import problem_of
 from worlddb.faces.http.rest_routes import REST_CALLS, request_model
 from worlddb.ingest.extractors import CHOICES

@@ -17,7 +17,7 @@ import pytest
 from worlddb import Client, IssuedToken, Memory, TokenList
 from worlddb.errors import RejectedError
 from worlddb.faces.call_models import result_class
-from worlddb.faces.calls import Call
+from worlddb.faces.call_parts import Call
 from worlddb.faces.http import token_file
 from worlddb.faces.http.access_tokens import Access, make_access, read_tokens
 from worlddb.faces.http.token_desk import TokenDesk

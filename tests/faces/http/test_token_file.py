@@ -129,3 +129,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert "laptop" in in_process("tokens", *file).out
     assert in_process("tokens", "revoke", "nobody", *file).code != 0
     assert in_process("tokens", "add", *file).code == 2
+    for more in ((), ("--user-id", "ada", "--role", "administer")):
+        refused = in_process("tokens", "add", "other", *more, *file)
+        assert (refused.code, "--role administer" in refused.err) == (2, True)
+    assert "tenant" not in in_process("tokens", *file).out
+    in_process("tokens", "add", "theirs", "--user-id", "x", "--tenant", "acme", *file)
+    assert "acme" in in_process("tokens", *file).out

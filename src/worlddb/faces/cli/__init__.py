@@ -21,6 +21,10 @@ def run(argv: Sequence[str] | None = None) -> int:
         code = run_hook(given[1:])
         if code is not None:
             return code
+        from worlddb.faces.cli.command_line import run as run_command
+
+        # Clients take exit code 2 for "block the prompt"; any other is an error that they show.
+        return min(run_command(argv), 1)
     from worlddb.faces.cli.command_line import run as run_command
 
     return run_command(argv)

@@ -176,9 +176,11 @@ def _run(argv: Sequence[str] | None) -> int:
         argv = ["--help"]
     parser = make_parser(_command_in(sys.argv[1:] if argv is None else argv))
     try:
-        args = parser.parse_args(argv)
+        args, strange = parser.parse_known_args(argv)
         if args.command is None:
             parser.error("give a command")
+        if strange:
+            parser.commands[args.command].refuse(strange)
         code: int = args.run(args)
     except SystemExit as leaving:  # argparse leaves this way after --help and --version.
         code = leaving.code if isinstance(leaving.code, int) else 0

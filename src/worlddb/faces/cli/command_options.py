@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from worlddb import errors
 from worlddb.errors import InvalidInputError
-from worlddb.faces.calls import SCOPE_KINDS, Call, Parameter
+from worlddb.faces.call_parts import SCOPE_KINDS, Call, Parameter
 from worlddb.faces.cli.terminal import one_line, print_json
 
 if TYPE_CHECKING:
@@ -123,8 +123,40 @@ class Parser(argparse.ArgumentParser):
         if unknown is not None:
             near = get_close_matches(unknown[1], re.findall(r"[\w-]+", unknown[2]), n=1)
             hint = f"; the nearest is '{near[0]}'" if near else ""
+            if homes := self._commands_that_take(unknown[1]):
+                hint = f"; it is an action of another: {', '.join(homes)}"
             message = f"there is no command '{unknown[1]:.40}'{hint}"
         raise InvalidInputError(f"{message}; see '{self.prog} --help'")
+
+    def _commands_that_take(self, word: str) -> list[str]:
+        """Return the commands, each with its name, that take a word as their action."""
+        return [
+            f"'{self.prog} {name} {word}'"
+            for name, parser in self.commands.items()
+            if word in parser.words
+        ]
+
+    @property
+    def words(self) -> set[str]:
+        """The words that the arguments without an option's name may be."""
+        plain = (one for one in self._actions if not one.option_strings)
+        return {str(word) for one in plain for word in one.choices or ()}
+
+    @property
+    def commands(self) -> dict[str, Parser]:
+        """The parsers of the commands below this one."""
+        found = (one.choices for one in self._actions if isinstance(one.choices, dict))
+        return next(found, {})
+
+    def refuse(self, strange: Sequence[str]) -> NoReturn:
+        """Refuse arguments that this command does not take, and name the nearest option.
+
+        Raises:
+            InvalidInputError: always.
+        """
+        near = get_close_matches(strange[0].partition("=")[0], self._option_string_actions, n=1)
+        hint = f"; the nearest is '{near[0]}'" if near else ""
+        self.error(f"unrecognized arguments: {' '.join(strange):.200}{hint}")
 
 
 def count(text: str) -> int:
@@ -486,7 +518,7 @@ def run_call(call: Call, args: argparse.Namespace) -> int:
             arguments["confirm"] = True
         result = getattr(memory, call.name)(**arguments)
         is_empty = call.reads and call.takes_scopes and not result
-        empty = nothing_found(memory, args) if is_empty else "nothing found"
+        empty = nothing_found(memory, args, call.empty) if is_empty else call.empty
     print_result(result, as_json=wants_json(args), empty=empty)
     return 0
 
@@ -500,24 +532,29 @@ def open_for(call: Call, args: argparse.Namespace) -> Memory:
     return open_memories(args, create=is_new, asks=call.effect == "search", reads=adds)
 
 
-def nothing_found(memory: Memory, args: argparse.Namespace) -> str:
-    """Return the message for an empty result; if no scope was named, with scopes to try."""
-    if scope_ids(args) or getattr(args, "cursor", None) or not memory.db.log(after=0, limit=1):
-        return "nothing found"
-    import shlex
-
+def user_of(args: argparse.Namespace) -> str:
+    """Return the user whose memories are meant where a command names none."""
     from worlddb.faces.face_settings import settings_from
 
-    user = settings_from(args).user_id or DEFAULT_USER
+    return settings_from(args).user_id or DEFAULT_USER
+
+
+def nothing_found(memory: Memory, args: argparse.Namespace, empty: str = "nothing found") -> str:
+    """Return the message for an empty result; if no scope was named, with scopes to try."""
+    if scope_ids(args) or getattr(args, "cursor", None) or not memory.db.log(after=0, limit=1):
+        return empty
+    import shlex
+
+    user = user_of(args)
     scopes = memory.list_scopes(limit=SCOPES_HINTED + 2)
     others = [one for one in scopes if one.name != f"user:{user}"]
     flags = [f"--{one.kind}-id {shlex.quote(one.value)}" for one in others][:SCOPES_HINTED]
     more = ", … (worlddb scopes)" if len(others) > SCOPES_HINTED else ""
-    parts = [f"nothing found for user:{user}"]
+    parts = [f"{empty} for user:{user}"]
     if flags:
         parts.append(f"there are others: {', '.join(flags)}{more}")
     if "everyone" in args:
         parts.append("--everyone searches the whole store")
-    elif not flags:
+    elif not flags and empty == "nothing found":
         parts.append("'worlddb children' lists nodes that are in no scope")
     return one_line("; ".join(parts))

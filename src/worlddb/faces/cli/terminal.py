@@ -25,11 +25,13 @@ if TYPE_CHECKING:
         ConflictPage,
         MemoryPage,
         PromptContext,
+        ReadPage,
         Remembered,
         Retired,
         ScopePage,
         Written,
     )
+    from worlddb.memory.scope_policies import TrustSettings
     from worlddb.model.records import Change, Edge, Identity, ScopeName
     from worlddb.query.pipeline import Subgraph
 
@@ -201,6 +203,10 @@ class Progress:
     def show(self, done: float, total: float | None = None) -> None:
         """Take in how much is done and, if that is known, of how much."""
         self.done, self.total = done, self.total if total is None else total
+
+    def count(self) -> None:
+        """Count one more that is done."""
+        self.done += 1
 
     def tell(self, text: str) -> None:
         """Write a line that stays."""
@@ -469,6 +475,30 @@ def print_identity(found: Identity, as_json: bool, _: str = "") -> None:
     )
 
 
+def print_trust(found: TrustSettings, as_json: bool, _: str = "") -> None:
+    """Print how far each origin is trusted, and what becomes of secrets."""
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        print_fields([*found.trust.items(), ("secrets", found.secrets)])
+
+
+def print_reads(page: ReadPage, as_json: bool, empty: str = "") -> None:
+    """Print who recalled what."""
+    if as_json:
+        print_json(page.to_dict())
+    elif not page:
+        print_hint(empty)
+    else:
+        rows = [
+            (second(one.time), one.actor, ", ".join(one.scopes), len(one.hits), one.question)
+            for one in page.reads
+        ]
+        print_table(("time", "actor", "scopes", "hits", "question"), rows)
+        if page.left:
+            print_hint(f"{page.left:,} more; give a larger --limit")
+
+
 PRINTERS: dict[str, Callable[[Any, bool, str], None]] = {
     "Written": print_written,
     "Retired": lambda done, as_json, _: print_retired([done], as_json),
@@ -480,6 +510,8 @@ PRINTERS: dict[str, Callable[[Any, bool, str], None]] = {
     "PromptContext": print_context,
     "ConflictPage": print_conflicts,
     "Identity": print_identity,
+    "TrustSettings": print_trust,
+    "ReadPage": print_reads,
 }
 """The printer of each class of results."""
 

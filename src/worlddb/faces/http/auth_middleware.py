@@ -335,15 +335,16 @@ class AuthMiddleware:
         """Return the token of a value, unless its address has guessed too often."""
         digest = token_digest(value)
         wait_s = self._guesses.wait_s(address, digest)
-        if wait_s:
+        token = None if wait_s else self._gate.access.token_of(value)
+        if token is None and self._sign_in is not None:
+            # Also while others guess from there: a signature is no guess, and each is a new token.
+            token = await self._sign_in.token_of(value)
+        if token is None and wait_s:
             raise HttpError(
                 429,
                 "too many wrong tokens came from this address; wait a little, then try again",
                 {"Retry-After": str(math.ceil(wait_s)), "Connection": "close"},
             )
-        token = self._gate.access.token_of(value)
-        if token is None and self._sign_in is not None:
-            token = await self._sign_in.token_of(value)
         if self._guesses.note(address, digest, right=token is not None):
             log.warning("%s: too many wrong tokens; further ones are not looked at", address)
         return token

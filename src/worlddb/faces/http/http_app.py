@@ -39,7 +39,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from worlddb import __version__
 from worlddb.errors import WorldDBError
-from worlddb.faces.calls import Effect
+from worlddb.faces.call_parts import Effect
 from worlddb.faces.http.access_tokens import MCP_PATH, METADATA_PATH, Access
 from worlddb.faces.http.auth_middleware import (
     PAGES_PATH,

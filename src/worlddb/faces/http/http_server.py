@@ -194,10 +194,11 @@ def run_app(
     `stopper` gets a function that stops the server as a signal does.
     """
     reload = TokenReload(settings, app.state.let_in)
-    if is_worker and settings.tokens_file is not None:
-        reload.ask()  # The file may have changed since the parent has read it.
-        # What one worker has changed must hold in all of them.
-        app.state.gate.before_each = reload.if_changed
+    if settings.tokens_file is not None:
+        reload.ask()  # The file may have changed while the store was opened.
+        if is_worker:
+            # What one worker has changed must hold in all of them.
+            app.state.gate.before_each = reload.if_changed
 
     def every_second() -> None:
         reload.if_changed()

@@ -5,8 +5,9 @@
 O1  Algorithms are pinned to those with a public key; the token does not choose among others.
 O2  Keys are fetched when the first token comes, never from an address that a token names. They are
     fetched again when they are old, and for an unknown key id at most once in `REFRESH_EVERY_S`.
-O3  A provider that does not answer holds up a request for `FETCH_S_MAX` at most, and the keys that
-    were fetched before still hold for a day.
+O3  A provider that does not answer holds up a request for `FETCH_S_MAX` at most, then nobody for
+    `REFRESH_EVERY_S`, and the keys that were fetched before still hold for a day.
+O4  Who signed in signs what they write as such: nobody can take the name of a token of the file.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ REFRESH_EVERY_S = 10.0  # Made-up key ids must not make us ask the provider all 
 FETCH_S_MAX = 5.0  # A client waits for 30.
 ANSWER_BYTES_MAX = 1 << 20  # A set of keys has some kilobytes.
 NAME_CHARS_MAX = 100  # As a token of the file.
+SIGNED_IN = " (signed in)"  # Ends the name of who did; people choose their subject, in some places.
 SIGN_IN_SCOPES = ROLES[:-1]
 """The roles that a client is told to ask for; administering is for those who ask by themselves."""
 
@@ -84,13 +86,19 @@ class SigningKeys:
         return float("inf") if self._fetched is None else time.monotonic() - self._fetched
 
     async def _refresh(self) -> None:
-        self._tried = time.monotonic()
+        why: object = "no answer in time"
         try:
-            self._keys = await anyio.to_thread.run_sync(self._fetch)
+            # An address may be asked for up to three times, and each may be slow.
+            with anyio.move_on_after(FETCH_S_MAX):
+                self._keys = await anyio.to_thread.run_sync(self._fetch, abandon_on_cancel=True)
+                self._fetched = time.monotonic()
+                return
         except (ProviderError, InvalidInputError, ValueError, KeyError, TypeError) as error:
-            log.warning("the keys of %s cannot be fetched: %s", self._rules.issuer, error)
-            return
-        self._tried = self._fetched = time.monotonic()
+            why = error
+        finally:
+            # From its end: those who waited for this attempt must not each make another one.
+            self._tried = time.monotonic()
+        log.warning("the keys of %s cannot be fetched: %s", self._rules.issuer, why)
 
     def _fetch(self) -> dict[str, jwt.PyJWK]:
         found = _json_at(self._rules.jwks_url or self._announced())
@@ -179,12 +187,16 @@ class OAuthTokens:
         admin = role == "administer"
         bounds = {} if admin else {kind: _texts(claims, one) for kind, one in rules.bounds.items()}
         groups_of(bounds)  # Refuses what is no scope.
+        for claim in rules.bounds.values() if bounds else ():
+            # OpenID Connect has `email_verified`: anybody may claim an address that nobody checked.
+            if claims.get(f"{claim}_verified", True) is not True:
+                raise InvalidInputError(f"the issuer has not verified the claim {claim!r:.80}")
         tenant = None
         if rules.tenant_claim is not None:
             tenant = checked_tenant(_texts(claims, rules.tenant_claim)[0])
         name = "".join(one if one.isprintable() else "?" for one in subject)[:NAME_CHARS_MAX]
         return AccessToken(
-            name=name or "?",
+            name=f"{name or '?'}{SIGNED_IN}",
             digest=token_digest(json.dumps([rules.issuer, subject, tenant]).encode()),
             bounds=bounds,
             read_only=role == "read",

@@ -42,7 +42,7 @@ import h11
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from worlddb.faces.calls import Effect
+from worlddb.faces.call_parts import Effect
 from worlddb.faces.http.auth_middleware import KNOWN, address_of, network_of
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import METHODS, ServerMetrics

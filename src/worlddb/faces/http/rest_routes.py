@@ -28,7 +28,8 @@ from worlddb.faces.call_models import (
     result_class,
     result_model,
 )
-from worlddb.faces.calls import CALLS, Call
+from worlddb.faces.call_parts import Call
+from worlddb.faces.calls import CALLS
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
 from worlddb.faces.http.http_problems import ErrorAnswer, HttpError
 from worlddb.faces.http.request_limits import LONG_TEXT_BYTES, Threads, work_of

@@ -29,7 +29,8 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.faces.calls import CALLS, Call
+from worlddb.faces.call_parts import Call
+from worlddb.faces.calls import CALLS
 from worlddb.faces.diagnosis import Diagnosis, diagnosis_of, examine_served, ok
 from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
 from worlddb.faces.http.access_tokens import Access, AccessToken, access_of, checked_tenant

@@ -36,7 +36,8 @@ from pydantic import Field
 
 from worlddb import __version__
 from worlddb.errors import InvalidInputError, NotFoundError, WorldDBError
-from worlddb.faces.calls import PAGE_MAX, SCOPE_KINDS, Call, call_named
+from worlddb.faces.call_parts import PAGE_MAX, SCOPE_KINDS, Call
+from worlddb.faces.calls import call_named
 from worlddb.faces.mcp.memory_tools import (
     CallRunner,
     MemorySource,

@@ -38,7 +38,8 @@ from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
 from worlddb.faces.call_models import ChatMessage, arguments_model
-from worlddb.faces.calls import CALLS, Call, Effect, Parameter
+from worlddb.faces.call_parts import Call, Effect, Parameter
+from worlddb.faces.calls import CALLS
 from worlddb.faces.mcp.tool_answers import (
     Answer,
     add_texts,

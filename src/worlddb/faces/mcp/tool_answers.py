@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from worlddb.faces.call_models import result_class, result_model
-from worlddb.faces.calls import Call
+from worlddb.faces.call_parts import Call
 from worlddb.model.records import said_by
 from worlddb.model.text_safety import tokens_at_most, visible_json
 

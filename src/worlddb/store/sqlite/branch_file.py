@@ -543,7 +543,7 @@ def drop(file: str, name: str) -> None:
     try:
         os.rename(f"{above}/{check_name(name)}", gone)  # At once, whatever becomes of the rest.
     except FileNotFoundError:
-        raise NotFoundError(f"there is no branch {name!r}; list the branches") from None
+        raise NotFoundError(f"there is no branch {name!r}; list the branches to see them") from None
     for left in Path(above).glob(f"{GONE}*"):
         shutil.rmtree(left, ignore_errors=True)
     if not _folders(file):

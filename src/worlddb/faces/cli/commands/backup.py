@@ -30,7 +30,7 @@ from worlddb.faces.cli.command_files import (
     refuse_store,
     store_path,
 )
-from worlddb.faces.cli.command_options import command, flag, number, option, report
+from worlddb.faces.cli.command_options import command, flag, number, option, report, user_of
 from worlddb.faces.cli.terminal import Progress, amount, one_line
 from worlddb.faces.user_paths import (
     checked_path,
@@ -69,7 +69,10 @@ def run_copy(args: argparse.Namespace) -> int:
     from worlddb.audit.store_files import is_encrypted
     from worlddb.world_db import open as open_store
 
-    source, target = existing_store(checked_path(args.source)), checked_path(args.target)
+    source, target = (
+        existing_store(checked_path(args.source), "give another SOURCE"),
+        checked_path(args.target),
+    )
     is_same = source == target
     if is_file(source) and is_file(target) and os.path.exists(target):
         is_same = os.path.samefile(source, target)
@@ -196,8 +199,9 @@ def run_backup(args: argparse.Namespace) -> int:
     of the old one. The copy of an encrypted store is encrypted by the same key.
 
     With --sealed, what is erased later is lost to this backup, too. Its keys lie beside
-    the store, in a file that ends in -backup-keys. Keep that file apart from the backups:
-    without it nobody can read them. 'worlddb restore' opens them; other commands cannot.
+    the store, in a file that ends in -backup-keys; those of a store on a server, where
+    backup_keys=FILE in its address says. Keep that file apart from the backups: without
+    it nobody can read them. 'worlddb restore' opens them; other commands cannot.
 
     Examples:
       worlddb backup monday.db    # copy your store
@@ -206,13 +210,14 @@ def run_backup(args: argparse.Namespace) -> int:
     """
     target = checked_path(args.target)
     path = store_path(args)
+    if is_file(path):
+        refuse_store(target, path)
+    if args.sealed:
+        return _backup_sealed(args, target)
     if not is_file(path):
         raise StorageError(
             "a server is backed up by its own tools; 'worlddb copy' writes a store to a file"
         )
-    refuse_store(target, path)
-    if args.sealed:
-        return _backup_sealed(args, target, path)
     with open_to_read(args) as db, landing(target, replace=False) as temporary:
         total = os.path.getsize(path) if os.path.exists(path) else None
         with Progress("copying", unit="bytes", total=total) as progress:
@@ -233,8 +238,8 @@ def run_backup(args: argparse.Namespace) -> int:
     )
 
 
-def _backup_sealed(args: argparse.Namespace, target: str, path: str) -> int:
-    from worlddb.audit.backup_keys import keys_beside
+def _backup_sealed(args: argparse.Namespace, target: str) -> int:
+    from worlddb.audit.backup_keys import keys_of
 
     with (
         open_to_read(args) as db,
@@ -243,7 +248,8 @@ def _backup_sealed(args: argparse.Namespace, target: str, path: str) -> int:
     ):
         progress.measure = lambda: _size(temporary)
         db.backup(temporary, sealed=True)
-    size, keys = os.path.getsize(target), keys_beside(path)
+        keys = keys_of(db.engine.store) or ""  # Without a place for them it was refused.
+    size = os.path.getsize(target)
     return report(
         args,
         {"path": target, "bytes": size, "keys": keys},
@@ -278,7 +284,10 @@ def run_restore(args: argparse.Namespace) -> int:
       worlddb restore monday.db                       # into a store that is gone
       worlddb restore monday.db --db work.db --force  # in the place of what it holds
     """
-    backup, path = existing_store(checked_path(args.backup)), store_path(args)
+    backup, path = (
+        existing_store(checked_path(args.backup), "give another BACKUP"),
+        store_path(args),
+    )
     if not (is_file(backup) and is_file(path)):
         raise StorageError("only a file is restored, from a file; give --db PATH")
     refuse_store(backup, path)
@@ -375,13 +384,11 @@ def _export_user(args: argparse.Namespace) -> int:
     import json
 
     from worlddb.faces.cli.command_files import open_memories
-    from worlddb.faces.cli.command_options import DEFAULT_USER
-    from worlddb.faces.face_settings import settings_from
     from worlddb.faces.interchange import mif_document
 
     with open_memories(args) as memory:
         if args.to == "person":
-            user = args.user_id or settings_from(args).user_id or DEFAULT_USER
+            user = args.user_id or user_of(args)
             document = memory.export(user_id=user, receipt=args.receipt).to_dict()
         else:
             document = mif_document(memory, {"user_id": args.user_id} if args.user_id else {})
@@ -543,15 +550,14 @@ def _import_from(args: argparse.Namespace) -> int:
         Progress("importing", unit="items", tells=True) as progress,
         open_memories(args, create=True, reads=True) as memory,
     ):
-
-        def count_item() -> None:
-            progress.done += 1
-
-        def refuse(why: str) -> None:
-            print(f"left out: {one_line(why)}", file=sys.stderr)
-
         counts = import_items(
-            memory, args.kind, items, scope, on_item=count_item, on_refused=refuse
+            memory,
+            args.kind,
+            items,
+            scope,
+            user_id=user_of(args),
+            on_item=progress.count,
+            on_refused=lambda why: print(f"left out: {one_line(why)}", file=sys.stderr),
         )
     told = "{items:,} items: {created:,} remembered, {known:,} known already, {refused:,} left out"
     return report(args, counts.to_dict(), told.format(**counts.to_dict()))

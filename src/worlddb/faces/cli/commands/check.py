@@ -492,7 +492,10 @@ def run_diff(args: argparse.Namespace) -> int:
         changes = {"changes": [change_dict(change) for change in found.changes]}
         print_json({"from": args.seq_a, "to": last} | found.to_dict() | changes)
         return 0
-    print_table(("", "kind", "id", "type", "what"), diff_rows(found))
+    if rows := diff_rows(found):
+        print_table(("", "kind", "id", "type", "what"), rows)
+    else:
+        print_hint(f"nothing was written after commit {args.seq_a}, up to commit {last}")
     return 0
 
 

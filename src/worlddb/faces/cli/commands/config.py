@@ -426,7 +426,15 @@ def _set_hooks(args: argparse.Namespace) -> int:
         print(f"'worlddb setup {args.client} --hooks --write' puts it there", file=sys.stderr)
         print(f"the same as a plug-in: {one_line(plugin_folder(client))}", file=sys.stderr)
         return 0
-    return _apply(args, client.name, client.title, edit, "set up with hooks")
+    done = _apply(args, client.name, client.title, edit, "set up with hooks")
+    if args.write and not wants_json(args):
+        more = [args.client, *(["--project"] if args.project else [])]
+        print(
+            f"hooks are no tools; to let the model search and write by itself, too: "
+            f"worlddb setup {' '.join(more)} --write",
+            file=sys.stderr,
+        )
+    return done
 
 
 def _remove(args: argparse.Namespace) -> int:

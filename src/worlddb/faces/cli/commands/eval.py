@@ -247,7 +247,7 @@ def _measure(args: argparse.Namespace, path: str) -> tuple[dict[str, dict[str, f
             began = time.perf_counter()
             work()
             took = time.perf_counter() - began
-            progress.done += 1
+            progress.count()
             return took
 
         texts = [_sentence(chance) for _ in range(args.memories)]

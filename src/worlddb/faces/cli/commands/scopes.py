@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.faces.calls import SCOPES, Call, call_named
+from worlddb.faces.call_parts import SCOPES, Call
+from worlddb.faces.calls import call_named
 from worlddb.faces.cli.command_files import given_text, open_memories
 from worlddb.faces.cli.command_options import (
     FOUND,

@@ -157,10 +157,16 @@ def run_tokens(args: argparse.Namespace) -> int:
     if args.action == "rotate":
         value = rotate_token(path, args.name)
     else:
+        bounds = {kind: getattr(args, f"opens_{kind}") or [] for kind in KINDS}
+        if any(bounds.values()) == (args.role == "administer"):
+            raise InvalidInputError(
+                "tokens add: name the scopes that it opens, such as --user-id ada, or give "
+                "--role administer for everything; one of the two"
+            )
         value = add_token(
             path,
             args.name,
-            bounds={kind: getattr(args, f"opens_{kind}") or [] for kind in KINDS},
+            bounds=bounds,
             role=args.role or "curate",
             expires=args.expires,
             origin=args.origin,
@@ -195,7 +201,8 @@ def _listed(args: argparse.Namespace, path: str) -> int:
     if wants_json(args):
         print_json(rows)
     elif rows:
-        shown = ("name", "role", "scopes", "origin", "expires", "last_used", "state")
+        tenant = ("tenant",) if any(row["tenant"] for row in rows) else ()
+        shown = ("name", "role", *tenant, "scopes", "origin", "expires", "last_used", "state")
         print_table(shown, [tuple(_cell(row[name]) for name in shown) for row in rows])
     else:
         print_hint(f"{path} has no tokens; add one with 'worlddb tokens add NAME'")

@@ -98,7 +98,7 @@ def write_folder(args: argparse.Namespace) -> int:
         progress.total = len(paths)
         kept = _kept(memory, args.document, scope_ids(args))
         for path in paths:
-            progress.done += 1
+            progress.count()
             counts["documents"] += 1
             try:
                 document = read_document(path)
