@@ -86,7 +86,7 @@ class BackupKeys:
         return bool(new)
 
     def merge(self, other: BackupKeys) -> None:
-        """Take what another copy of these keys has; what either has destroyed is destroyed."""
+        """Merge another copy of these keys; a secret destroyed in either copy is destroyed."""
         gone = {
             ident
             for secrets in (self._secrets, other._secrets)
@@ -236,7 +236,7 @@ def destroy_keys(path: str, wrap: Wrap, gone: Iterable[bytes]) -> None:
 
 
 def destroy_keys_of(store: Store, gone: Callable[[], Iterable[bytes]]) -> None:
-    """Destroy what sealed backups of a store need for erased nodes, if there are keys.
+    """Destroy the keys by which sealed backups hold erased nodes, if there are keys.
 
     Raises:
         StorageError: the file of the keys cannot be written.

@@ -122,7 +122,7 @@ def signed_receipt(
 
 
 def erasure_differences(store: Store, told: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a store says otherwise than the payload of a receipt: `ids`, `commit` or none.
+    """Return which parts of a receipt a store contradicts: `ids`, `commit`, or none.
 
     A backup from before the erasure has the texts, and not the commit.
     """

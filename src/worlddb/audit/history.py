@@ -91,7 +91,7 @@ def commit_row(reader: Reader, seq: int) -> CommitRow:
 
 
 class Sight(NamedTuple):
-    """What of a difference is told: all of it, or what a caller can see."""
+    """Which nodes and changes of a difference a caller can see; by default all."""
 
     sees: Callable[[Sequence[bytes]], bool] = lambda ids: True
     sees_change: Callable[[Change], bool] = lambda change: True
@@ -148,12 +148,12 @@ def diff(
 
 
 def _parts(first: int, end: int, size: int) -> Iterator[range]:
-    """Return the numbers from `first` up to `end`, some at a time."""
+    """Yield the numbers from `first` up to `end` in chunks."""
     return (range(low, min(low + size, end)) for low in range(first, end, size))
 
 
 def check_commit_number(given: object, parameter: str) -> int:
-    """Return a commit number; InvalidInputError for what is none."""
+    """Return a commit number after a check; InvalidInputError if it is none."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise InvalidInputError(f"{parameter}: give a commit number, not {given!r}")
     return given
@@ -178,7 +178,7 @@ def prove(reader: Reader, row: int) -> Proof:
 
 
 def _step(pages: PageSource, world: World, child: World) -> Step:
-    """Return what it takes to hash `world` again from the state of its child."""
+    """Return what is needed to hash `world` again from the state of one child."""
     members, forks = leaf_and_forks(pages, world.row, CHILDREN, child.id)
     return Step(
         id=world.id.hex(),

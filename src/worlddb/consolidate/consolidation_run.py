@@ -82,7 +82,7 @@ class Contradiction(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationReport(Plain):
-    """What a run did. It is often empty: nothing has changed since the last run.
+    """What a run did; empty if nothing has changed since the last run.
 
     The run looked at `worlds` worlds. It reached its limit before it could look at `left` more;
     `edges_left` says that it reached its limit of inferred edges or contradictions. `skipped`

@@ -51,7 +51,7 @@ Work = Callable[[Sequence[Nodes]], list[Proposal]]
 
 
 class LeftError(Exception):
-    """Work was dropped: the store is closed, or the process ends, and nobody waits longer."""
+    """Queued work was dropped, because the store was closed or the process is ending."""
 
     def __init__(self) -> None:
         super().__init__("the store was closed first; db.recluster(nodes) does it")
@@ -87,7 +87,7 @@ class BackgroundQueue:
         self.done: deque[Reclustered] = deque(maxlen=KEPT_MAX)
 
     def put(self, key: Hashable, nodes: Nodes, work: Work) -> None:
-        """Do some work on nodes, after all other keys that wait already.
+        """Queue work on nodes behind the work of all other keys that wait.
 
         `work` is called once with everything that was put under its key meanwhile. Its result or
         error is added to `done`. A closed queue does nothing.
@@ -140,7 +140,7 @@ class BackgroundQueue:
             return task
 
     def is_over(self) -> bool:
-        """Return whether closing, or the end of the process, waits no longer.
+        """Return whether the time for finishing queued work is over: the store or process ends.
 
         Long work asks this now and then, and raises `LeftError` if it is so.
         """
@@ -156,7 +156,7 @@ class BackgroundQueue:
         self._state.notify_all()
 
     def _rest(self, seconds: float) -> None:
-        """Rest, unless somebody waits for the work or the process ends."""
+        """Pause between tasks, unless somebody waits for the queue or the process is ending."""
         end = time.monotonic() + seconds
         while not _process_ends() and (left_s := end - time.monotonic()) > 0:
             if self._state.wait_for(lambda: self._hurried or self._closed, min(left_s, IDLE_S)):
@@ -324,7 +324,7 @@ def _row(reader: Reader, given: bytes | str) -> int:
 
 
 def _new_guesses(resolver: StoreResolver, rows: Iterable[int]) -> list[tuple[Id, Guess]]:
-    """Return what was not proposed before, each pair once."""
+    """Return the pairs that were not proposed before, each once."""
     reader = resolver.reader
     found: list[tuple[Id, Guess]] = []
     pairs: set[frozenset[bytes]] = set()
@@ -347,7 +347,7 @@ def _new_guesses(resolver: StoreResolver, rows: Iterable[int]) -> list[tuple[Id,
 
 
 class _Neighbourhoods:
-    """What lies within two hops of nodes, for many of them on one snapshot.
+    """The two-hop neighbourhoods of many nodes on one snapshot; each edge is read once.
 
     What was written together is mostly about the same few names, and a name that many texts mention
     has many edges. So each node's edges are read once, however many neighbourhoods it is in.

@@ -132,7 +132,7 @@ class _RefusedEdgeError(Exception):
 
 
 class _DryRunError(Exception):
-    """Rolls a trial back."""
+    """Raised at the end of a dry run, so that its transaction is rolled back."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -251,7 +251,7 @@ class _Merger:
             self.tx.delete_edge(written.id)  # The branch had deleted it before it wrote it again.
 
     def _repeat(self, change: Change) -> None:
-        """Repeat what no handler does: what a caller ended, deleted, decided or registered."""
+        """Repeat changes that no handler makes: ends, deletions, merge decisions, registrations."""
         kind, detail = change.kind, change.detail
         try:
             if kind == "close_node" and "by" not in detail:
@@ -287,7 +287,7 @@ class _Merger:
 
 
 def merged_until(reader: Reader, branch: Branch) -> tuple[int, tuple[int, ...]]:
-    """Return up to which of its commits a branch was merged before, and the commits that did it."""
+    """Return the last commit of a branch that was merged, and the merge commits of the trunk."""
     until, commits = branch.fork, []
     for row in reader.commits(branch.fork, None, False):
         for change in decode_changes(row.changes) if f'["{MERGE}",' in row.changes else ():

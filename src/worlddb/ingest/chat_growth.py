@@ -95,7 +95,7 @@ def _latest(reader: Reader, worlds: Sequence[int], now: int) -> list[BodyRow]:
 
 
 def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
-    """Return the places of given messages that a session has; None if it is another chat."""
+    """Return which given messages a session already has; None if it is another chat."""
     if not said:
         return None
     ids = {one[2] for one in said} - {None}
@@ -114,7 +114,7 @@ def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
 
 
 def _in_order(said: Sequence[Said], given: Sequence[Said]) -> set[int]:
-    """Return the given messages that follow each other in a session, too."""
+    """Return the given messages that stand in a session in the same order."""
     known: set[int] = set()
     place = 0
     for number, one in enumerate(given):
@@ -126,7 +126,7 @@ def _in_order(said: Sequence[Said], given: Sequence[Said]) -> set[int]:
 
 
 def same(one: Said, other: Said) -> bool:
-    """Return whether two messages are the same, by their ids or by who says what."""
+    """Return whether two messages are the same: by their ids, else by speaker and text."""
     if one[2] is not None and other[2] is not None:
         return one[2] == other[2]
     return one[0] == other[0] and same_text(one[1], other[1])

@@ -46,7 +46,7 @@ _HEADING = re.compile(r"(?m)^( {0,3})(#{1,6}[ \t])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentText(Plain):
-    """A document: its name, its text as Markdown or plain text, and what it was before.
+    """A document: its name, its text as Markdown or plain text, and its original media type.
 
     The name says which document it is: the same name with another text is a new version.
     """
@@ -449,7 +449,7 @@ def passages_of(document: DocumentText) -> list[Passage]:
 
 
 def title_of_document(document: DocumentText) -> str:
-    """Return what a document calls itself: its title, or its first heading."""
+    """Return the title of a document: the title it states, else its first heading."""
     if document.title or not document.is_markdown:
         return document.title
     blocks = _blocks(document.text, True)
@@ -529,5 +529,5 @@ def _parts(text: str, block: _Block) -> Iterator[_Block]:
 
 
 def _cuts(paragraph: str) -> bool:
-    """Return whether a passage may end after a paragraph."""
+    """Return whether a passage ends after a paragraph, by its hash: equal texts are cut alike."""
     return blake3(paragraph.encode("utf-8", "replace")).digest(1)[0] % CUT_ONE_IN == 0

@@ -61,7 +61,7 @@ class _Edge:
 
 
 def name_key(name: str) -> str:
-    """Return what two spellings of one name have in common."""
+    """Return the key that all spellings of one name share."""
     return name.replace("’", "'").casefold()
 
 
@@ -70,7 +70,7 @@ def _place(span: Span) -> tuple[int, int, int]:
 
 
 class DraftBuilder:
-    """What the messages of one draft speak of, collected in the order they were read."""
+    """Collects the entities, edges and claims of one draft while its messages are read."""
 
     def __init__(self, speakers: Sequence[str], titles: Set[str]) -> None:
         self._titles = titles  # words before a name that are no part of it, in lower case
@@ -86,7 +86,7 @@ class DraftBuilder:
             self._new(name_key(name), name, True)
 
     def named(self, mention: Mention) -> Entity:
-        """Return the entity that a mention names: one that is there already, or a new one."""
+        """Return the entity that a mention names; a new name makes a new entity."""
         key = name_key(mention.text)
         entity = self._entities.get(key)
         if entity is not None:
@@ -103,7 +103,7 @@ class DraftBuilder:
         return self._entities[name_key(name)]
 
     def other(self, message: Message) -> str | None:
-        """Return who a message is spoken to, if it can only be one."""
+        """Return the entity that a message is addressed to, if only one comes into question."""
         others = [name for name in self._speakers if name != message.speaker]
         return others[0] if len(others) == 1 else None
 
@@ -127,12 +127,12 @@ class DraftBuilder:
         self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), role)
 
     def spoken(self, turn: ReadMessage, speaker: Entity) -> None:
-        """Record that a turn is about its speaker, which no part of the text says."""
+        """Record that a turn is about its speaker; no part of the text is evidence for that."""
         self._edges[turn.source, speaker.key, ""] = _Edge({"role": "about", "text": speaker.name})
         speaker.speaks = True
 
     def perhaps(self, turn: ReadMessage, mention: Mention, *, about: bool) -> None:
-        """Record a word that is a name only if the store, or this draft, knows it as one."""
+        """Record a word that counts as a name only if the store or this draft knows the name."""
         key = name_key(mention.text)
         entity = self._entities.get(key)
         if entity is None:
@@ -140,7 +140,7 @@ class DraftBuilder:
         self.refer(turn, entity, mention.start, mention.end, about=about)
 
     def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> Span:
-        """Record where the text speaks of an entity, by a mention or otherwise."""
+        """Record a stretch of text as evidence for an entity."""
         span = turn.span(start, end)
         entity.spans[_place(span)] = span
         return span
@@ -173,7 +173,7 @@ class DraftBuilder:
         self._edge(turn.source, f"date:{dated.name}", "", span, days)
 
     def drafts(self) -> tuple[tuple[DraftNode, ...], tuple[DraftEdge, ...]]:
-        """Return what was gathered as nodes and edges of a draft."""
+        """Return the collected entities, edges and claims as nodes and edges of a draft."""
         entities = dict.fromkeys(self._entities.values())
         nodes = [self._node(entity) for entity in entities if entity.spans or entity.speaks]
         nodes += [
@@ -345,7 +345,7 @@ def _time(item: Mapping[str, Any]) -> datetime | None:
 
 
 def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
-    """Yield who says what in one item."""
+    """Yield speaker and text of each part of one chat item."""
     kind = item.get("type")
     if kind in CALL_PARTS and "content" not in item:
         yield speaker, _call(item)
@@ -370,7 +370,7 @@ def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
 
 
 def _part(part: Any, speaker: str) -> Iterator[tuple[str, str]]:
-    """Yield who says what in a part of a message's content."""
+    """Yield speaker and text of one part of a message's content."""
     part = plain(part)
     if isinstance(part, str):
         yield speaker, part
@@ -386,7 +386,7 @@ def _part(part: Any, speaker: str) -> Iterator[tuple[str, str]]:
 
 
 def _call(call: Any) -> str:
-    """Return a tool call as a line."""
+    """Return a tool call as one line of text."""
     inner = call.get("function", call) if isinstance(call, Mapping) else {}
     inner = inner if isinstance(inner, Mapping) else {}
     given = inner.get("arguments", inner.get("input", inner.get("args", "")))

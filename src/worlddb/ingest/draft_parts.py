@@ -63,13 +63,13 @@ def confirms(reader: Reader, there: Node, origins: Sequence[str]) -> bool:
 
 
 def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
-    """Return the keys of drafted nodes that are not trusted in full in their world."""
+    """Return the keys of drafted nodes whose world does not trust their origin in full."""
     settings = TrustLevels(reader).settings(home)
     return frozenset(key for key in origins if level_of(origins[key], settings) < FULL)
 
 
 def held_back(reader: Reader, request: R, home: Id) -> R:
-    """Return a write without what its scope holds in quarantine.
+    """Return a write in which quarantined texts have no validity and no edges.
 
     Such a text is kept as one that never held, and nothing is read out of it.
     """
@@ -320,12 +320,12 @@ class _HeardTexts:
 
 
 def _says_little(word: str) -> tuple[bool, int, str]:
-    """Return the place of a word among those of a sentence: numbers first, then long ones."""
+    """Return the sort key of a word of a sentence: numbers come first, then long words."""
     return not any(sign.isdigit() for sign in word), -len(word), word
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the different sentences of a text; those of a long one beyond a bound as one."""
+    """Return the distinct sentences of a text; all sentences beyond a maximum count as one."""
     found = list(dict.fromkeys(filter(None, SENTENCE_END.split(text))))
     if len(found) <= SENTENCES_MAX:
         return found
@@ -355,7 +355,7 @@ def _repeated(
 
 
 def _says_something(words: frozenset[str], telling: frozenset[str], longer_min: int) -> bool:
-    """Return whether words are more than a phrase that any two texts may have in common."""
+    """Return whether words say more than a common phrase that unrelated texts share by chance."""
     longer = [word for word in words if len(word) >= WORD_CHARS_MIN or word in telling]
     if not telling.isdisjoint(words):
         longer_min = min(longer_min, TELLING_WORDS_MIN - 1)
@@ -367,7 +367,7 @@ def _plain(text: str) -> str:
 
 
 def not_ended(what: str, old: Id) -> str:
-    """Return the note that something more trusted was not ended."""
+    """Return the message that a memory was not ended because its origin is more trusted."""
     return f"{what}: {LESS_TRUSTED}, {old.short}, which stays"
 
 
@@ -404,7 +404,7 @@ class PartChanges:
 def outlasting(
     reader: Reader, draft: Draft, known: dict[str, Id], origins: Origins
 ) -> dict[str, Id]:
-    """Take the texts out of `known` that drafted ones replace; return them by key.
+    """Remove from `known` the stored texts that drafted texts replace; return them by key.
 
     These are texts that end before the drafted ones, and texts that are less trusted than somebody
     who says the same without having read it there.
@@ -459,7 +459,7 @@ def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
 def add_metadata(
     tx: Transaction, draft: Draft, memory: str, metadata: Mapping[str, Any], ids: Mapping[str, Id]
 ) -> None:
-    """Give a memory its metadata, and its turns and facts what filters ask for."""
+    """Write the metadata of a memory, and of its turns and facts the keys that filters use."""
     parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
     for node in draft.nodes:
         held = metadata if node.key == memory else parts

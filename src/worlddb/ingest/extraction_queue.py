@@ -42,12 +42,12 @@ MEMORY, SESSION, TURN = "Memory", "Session", "Turn"
 
 
 class TakenError(ConflictError):
-    """Another process has extracted the memory meanwhile."""
+    """Another process has already extracted this memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """An extraction that is still to be done: by which extractor, why, and how often it failed."""
+    """A pending extraction: its extractor, the last error, and the number of failed attempts."""
 
     extractor: str
     error: str
@@ -56,7 +56,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """A memory that waits, and the edges that say so."""
+    """A memory in the queue, and the edges from the root that record the queue entry."""
 
     pending: Pending
     edges: tuple[Id, ...]
@@ -72,7 +72,7 @@ class WaitingText:
 
     @property
     def said(self) -> list[Node]:
-        """The turns that say something."""
+        """The turns that have text."""
         return [turn for turn in self.turns if turn.content.strip()]
 
     def messages(self) -> list[Message]:
@@ -82,7 +82,7 @@ class WaitingText:
         return [_message(turn, turn.name if turn.type == TURN else DOCUMENT) for turn in self.said]
 
     def anchors(self, draft: Draft) -> dict[str, Id]:
-        """Return which drafted nodes are the very nodes that wait."""
+        """Return the queued nodes by the keys of the drafted nodes that stand for them."""
         said = self.said
         # A session of which one turn is left is drafted as a single memory.
         top = said[0] if len(said) == 1 else self.node
@@ -134,7 +134,7 @@ def remove_from_queue(tx: Transaction, edges: Iterable[Id]) -> None:
 
 
 def queue_entries(reader: Reader) -> list[QueueEntry]:
-    """Return what waits, each memory once: what failed least often first, then the oldest."""
+    """Return the queue, each memory once: fewest failures first, then the oldest."""
     found: dict[Id, list[tuple[Waiting, Id, datetime]]] = {}
     for item in reader.edges_at([ROOT_ROW], "out", (QUEUE_EDGE,)):
         waiting = _waiting(item.edge.metadata)
@@ -159,7 +159,7 @@ def queue_entries(reader: Reader) -> list[QueueEntry]:
 
 
 def _waiting(metadata: Mapping[str, Any]) -> Waiting | None:
-    """Return what an edge from the root says, if it is an entry of the queue."""
+    """Return the queue entry that an edge from the root records; None for other edges."""
     if metadata.get("task") != TASK:
         return None
     attempts = metadata.get("attempts")
@@ -171,7 +171,7 @@ def _waiting(metadata: Mapping[str, Any]) -> Waiting | None:
 
 
 def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | None:
-    """Return what a queued memory says; None if it has ended or says nothing."""
+    """Return the text of a queued memory; None if the memory has ended or has no text."""
     row = reader.node_row(ident)
     if row is None:
         return None
@@ -202,7 +202,7 @@ log = logging.getLogger(__name__)
 
 
 class PendingReader:
-    """Reads what waits in one open store, from `start` to `stop`."""
+    """Extracts queued memories of one open store in a thread, from `start` to `stop`."""
 
     def __init__(self, ingestion: Ingestion) -> None:
         self._ingestion = ingestion
@@ -211,11 +211,11 @@ class PendingReader:
         self._thread = threading.Thread(target=self._work, name="worlddb-extract", daemon=True)
 
     def start(self) -> None:
-        """Begin to read what waits, and what will wait."""
+        """Start the thread that extracts queued memories."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Read no more; return soon, also while a text is being read."""
+        """Stop the thread; return soon, even while it extracts a text."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(STOP_S_MAX)
@@ -234,7 +234,7 @@ class PendingReader:
             pause_s = min(RESTS * took_s, REST_S_MAX) if is_read else LOOK_EVERY_S
 
     def _read_one(self) -> bool:
-        """Read the text that waits longest; return whether there was one."""
+        """Extract the first memory of the queue; return whether there was one."""
         with self._ingestion.store.read() as reader:
             waits = any(
                 entry.pending.extractor == READER and not entry.pending.attempts

@@ -86,7 +86,7 @@ _NAMELESS = frozenset(
 
 
 def either(text: Input | None, messages: Chat | None) -> list[Message]:
-    """Return what was given as messages: a text, or a chat by either name.
+    """Return the messages of a call that takes `text` or `messages`, of which one is given.
 
     Raises:
         InvalidInputError: both were given or neither; it is no such thing, or says nothing.
@@ -101,7 +101,7 @@ def either(text: Input | None, messages: Chat | None) -> list[Message]:
 
 
 def messages_of(given: Input) -> list[Message]:
-    """Return what was given as messages.
+    """Return a text, a message or a list of messages as a list of messages.
 
     Raises:
         InvalidInputError: it is neither text nor messages, or says nothing.
@@ -142,7 +142,7 @@ END_MARKS = ".!"
 
 
 def same_text(one: str, other: str) -> bool:
-    """Return whether two texts say the same to the letter.
+    """Return whether two texts are equal but for white space.
 
     White space at the ends does not count, every other run of it is one space; accents are
     composed.
@@ -151,7 +151,7 @@ def same_text(one: str, other: str) -> bool:
 
 
 def spellings(text: str) -> set[str]:
-    """Return the spellings that say the same: with another first letter, end mark, or accents.
+    """Return the equivalent spellings of a text: first letter, end mark and accents may differ.
 
     Only the first letter may differ in case: in a password, each letter counts.
     """
@@ -226,7 +226,7 @@ def turn_key(index: int) -> str:
 
 
 def chat_name(messages: Sequence[Message]) -> str:
-    """Return a name that is the same for the same chat: two may begin at one time."""
+    """Return the name of a chat, derived from its messages: chats may begin at the same time."""
     hasher = blake3()
     for message in messages:
         for text in (message.speaker, message.text):
@@ -259,7 +259,7 @@ def _later(at: datetime, micros: int) -> datetime:
 
 
 class RulesExtractor:
-    """What was said, and the names, aliases, relations, dates and claims it surely holds.
+    """Drafts messages as memories with the names, relations, dates and claims read by rules.
 
     R1  Precision over recall: where a text can be read in two ways, nothing is read.
     R2  A name is one node of the draft, whatever the number of mentions. A mention that is the
@@ -323,7 +323,7 @@ class RulesExtractor:
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
 
     def _filed(self, builder: DraftBuilder, turn: ReadMessage, speakers: Set[str]) -> Title | None:
-        """Add what a message is filed under: its title, whatever its language, and its speaker."""
+        """Record what a message is about: its title, in any language, and its speaker."""
         speaker, text = turn.message.speaker, turn.message.text
         if name_key(speaker) in speakers:
             builder.spoken(turn, builder.speaker(speaker))
@@ -343,7 +343,7 @@ class RulesExtractor:
         spoken: Set[str],
         note: bool,
     ) -> None:
-        """Add what one message says to the draft."""
+        """Add the content of one message to the draft."""
         reader, text = self._reader, turn.message.text
         if title is not None:
             mentions = [each for each in mentions if each.start >= title.end]
@@ -370,7 +370,7 @@ class RulesExtractor:
 
 
 def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) -> Sequence[Mention]:
-    """Return mentions with the ends of relations, and without what is a part of such an end."""
+    """Return mentions plus the ends of relations, minus mentions that are part of such an end."""
     ends = {end for one in stated for end in (one.source, one.target)}.difference(mentions)
     if not ends:
         return mentions
@@ -383,7 +383,7 @@ def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) ->
 
 
 def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
-    """Return the number of the mention that a message is about: the name that it opens with.
+    """Return the number of the mention that a message opens with: that is what it is about.
 
     A text may also open with what it says of a name: "The author of Our Mutual Friend is …". A turn
     of a conversation that opens with a name and a comma ("Melanie, look!") speaks to somebody.
@@ -401,7 +401,7 @@ def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None
 
 
 def _names_of(messages: Sequence[Message]) -> frozenset[str]:
-    """Return the names of those who speak, in lower case, as far as they have names."""
+    """Return the names of the speakers, in lower case; roles such as `user` have none."""
     names = {message.speaker for message in messages if message.speaker[:1].isupper()}
     return frozenset(name_key(name) for name in names) - _NAMELESS
 
@@ -409,7 +409,7 @@ def _names_of(messages: Sequence[Message]) -> frozenset[str]:
 def _read_names(
     builder: DraftBuilder, turn: ReadMessage, mentions: Sequence[Mention], namings: Sequence[Naming]
 ) -> list[Entity]:
-    """Add the names of a message to the draft; return who or what each mention means."""
+    """Add the names of a message to the draft; return the entity of each mention."""
     same = {each.second: each for each in namings if isinstance(each, Same)}
     letters = {each.mention: each for each in namings if isinstance(each, Alias)}
     roles = [each for each in namings if isinstance(each, Role)]
@@ -438,7 +438,7 @@ def _read_names(
 def _read_claim(
     builder: DraftBuilder, turn: ReadMessage, entities: Sequence[Entity], claim: StatedClaim
 ) -> None:
-    """Add what a message claims; of what an assistant says of itself, nothing."""
+    """Add the claims of a message; an assistant's claims about itself are left out."""
     speaker = turn.message.speaker
     if isinstance(claim.owner, int):
         subject = entities[claim.owner]

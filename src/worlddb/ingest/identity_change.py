@@ -71,7 +71,7 @@ class Split(Plain):
 
 @dataclass(slots=True, kw_only=True)
 class _MergePlan:
-    """What follows from decisions."""
+    """The edges and endings that follow from merge decisions."""
 
     ended: list[Supersession] = field(default_factory=list)
     conflicts: list[tuple[Standing, Standing]] = field(default_factory=list)
@@ -148,7 +148,7 @@ def _plan_union(
 
 
 def take_back(tx: Transaction, edges: Iterable[EdgeRow], facts: Iterable[Node]) -> None:
-    """Delete edges, and retire facts from their beginning on."""
+    """Delete edges, and retire facts as if they had never been true."""
     for item in edges:
         with suppress(NotFoundError):  # Another edge's handler has deleted it, too.
             tx.delete_edge(item.edge.id)
@@ -161,7 +161,7 @@ def take_back(tx: Transaction, edges: Iterable[EdgeRow], facts: Iterable[Node]) 
 
 @dataclass(slots=True, kw_only=True)
 class _SplitPlan:
-    """What a split does: whose edges lead elsewhere, and which endings were wrong."""
+    """The plan of a split: edges to redirect to the new entity, and endings to take back."""
 
     entity: Node
     memories: tuple[Id, ...]

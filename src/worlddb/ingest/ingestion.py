@@ -59,7 +59,7 @@ When: TypeAlias = Literal["later", "now", "off"]
 
 
 class DatedDraft(NamedTuple):
-    """What was read in messages, the time they were taken to be said at, and what waits."""
+    """The draft of some messages, the time that they count as said, and what is left to read."""
 
     draft: Draft
     waiting: Waiting | None
@@ -67,7 +67,7 @@ class DatedDraft(NamedTuple):
 
 
 class Landed(NamedTuple):
-    """A write that was carried out: as it was asked, what became of it, and where it went."""
+    """The result of a write: its request, outcome, commit and target."""
 
     request: WriteRequest
     outcome: Outcome
@@ -131,7 +131,7 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
 
 
 def is_immediate(extractor: Extractor | str | None) -> bool:
-    """Return whether an extractor surely asks nobody, so that a snapshot may stay open meanwhile.
+    """Return whether an extractor asks no model, so that a snapshot may stay open meanwhile.
 
     Those with a name are ours: the rules and verbatim. Any other may ask a model.
     """
@@ -139,13 +139,13 @@ def is_immediate(extractor: Extractor | str | None) -> bool:
 
 
 def is_short(extractor: Extractor | str | None, messages: Sequence[Message]) -> bool:
-    """Return whether messages are read and planned so fast that other writers may wait for it."""
+    """Return whether messages are short enough to be read and planned inside the transaction."""
     size = sum([len(message.text) + MESSAGE_CHARS for message in messages])
     return size <= AT_ONCE_CHARS_MAX and is_immediate(extractor)
 
 
 def brought_in(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
-    """Return who brought in what a draft says, by key; nothing if all of it is the user's."""
+    """Return the origins of drafted nodes by key; empty if all of them are the user's."""
     if whole is None and all(message.origin is None for message in messages):
         return NOTHING
     return origins_of(draft, messages, whole)
@@ -178,7 +178,7 @@ def draft_or_wait(
 
 
 def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
-    """Return why an extractor is not given so much text at once; None if it is."""
+    """Return why a text is too long for an extractor to read at once; None if it is not."""
     most: int | None = getattr(extractor, "chars_max", None)
     size = sum(len(message.text) for message in messages)
     if most is None or size + MESSAGE_CHARS * len(messages) <= most:
@@ -191,7 +191,7 @@ def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
 
 
 class WriteCrowd:
-    """Whether other writers overtake the plans that are made before a transaction; a hint."""
+    """Estimates whether other writers commit between a plan and its transaction."""
 
     __slots__ = ("_left",)
 
@@ -200,7 +200,7 @@ class WriteCrowd:
 
     @property
     def is_there(self) -> bool:
-        """Whether one of the last writes came after the commit of another writer."""
+        """Whether another writer committed during one of the last writes."""
         return self._left > 0
 
     def saw(self, *, overtaken: bool) -> None:
@@ -227,7 +227,7 @@ class Ingestion:
 
     @property
     def reclusterer(self) -> Reclusterer:
-        """Looks again at the neighbourhoods of nodes."""
+        """Resolves the neighbourhoods of nodes once more; see `Reclusterer`."""
         return Reclusterer(self.store, self.registry, self.search, self.limits, self.clock)
 
     @contextmanager
@@ -351,7 +351,7 @@ class Ingestion:
     def write_at_once(
         self, actor: str, caller: Origin | None, ask: Callable[[Reader], WriteRequest | None]
     ) -> Landed | None:
-        """Ask what is to be written, plan it and write it, all in one transaction.
+        """Build the request, plan it and write it, all in one transaction.
 
         A plan that is made before on a snapshot reads the same rows by another connection, whose
         pages the last commit has made stale. `ask` gets the store as the transaction sees it, and
@@ -527,7 +527,7 @@ class Ingestion:
     def _extract_one(
         self, entry: QueueEntry, extractor: Extractor, actor: str, recluster: When
     ) -> Outcome | None:
-        """Extract one; return None if the memory has ended and only leaves the queue."""
+        """Extract one memory; None if the memory has ended and is only removed from the queue."""
         with self.store.read() as reader:
             moment = moment_of(reader, NOW, self.clock())
             text = waiting_text(reader, entry.pending.id, moment)

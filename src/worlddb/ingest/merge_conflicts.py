@@ -47,7 +47,7 @@ class MergeConflict(Plain):
 
 
 class TrunkWork:
-    """What the trunk wrote since the fork; the merges of this branch are no work of the trunk."""
+    """What the trunk wrote since the fork, apart from earlier merges of the same branch."""
 
     def __init__(self, reader: Reader, fork: CommitRow, merges: Collection[int]) -> None:
         self._reader = reader
@@ -102,7 +102,7 @@ def flag_conflicts(
     closed: Collection[Id],
     refused: Sequence[MergeConflict],
 ) -> tuple[list[MergeConflict], list[Id]]:
-    """Tell what was merged and the trunk says otherwise; return the conflicts and the proposals.
+    """Flag merged claims that the trunk contradicts; return the conflicts and the proposals.
 
     `closed` are the nodes that the branch has ended.
     """

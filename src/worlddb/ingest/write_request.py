@@ -47,7 +47,7 @@ class WriteKey:
 
 
 def check_key(key: str) -> str:
-    """Return a caller's key if it is one.
+    """Return an idempotency key after a check of its form.
 
     Raises:
         InvalidInputError: the key is no text, empty or too long.
@@ -126,7 +126,7 @@ class Target:
 
 
 class Destination(Protocol):
-    """Says where a write goes. It is asked again if another writer commits first."""
+    """Locates the target of a write; called again if another writer commits first."""
 
     def locate(self, reader: Reader) -> Target:
         """Return the target on this snapshot.
@@ -139,7 +139,7 @@ class Destination(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WorldDestination:
-    """A world that exists, and always will: nothing to look for again."""
+    """A world that exists; worlds are never deleted, so its target stays the same."""
 
     target: Target
 
@@ -150,7 +150,7 @@ class WorldDestination:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """Everything that one write is asked to do, before the store is looked at.
+    """The input of one write, before anything is looked up in the store.
 
     `memory` is the key of the drafted node that is the memory. `target` is what the destination was
     when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the

@@ -93,6 +93,27 @@ SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 CARD_DIGITS = range(13, 20)  # ISO/IEC 7812 allows up to 19; no issuer has fewer than 13.
 
 
+MAYBE_SECRET = re.compile(
+    r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
+    r"|bearer|://"
+)
+"""A text that this pattern does not match has no secret of a known format."""
+SECRET_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "bearer")
+LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){12}")
+LONG_WORD = 20  # Characters without a space, as in MAYBE_SECRET.
+
+
+def may_be_secret(text: str) -> bool:
+    """Return whether `MAYBE_SECRET` matches; most texts are decided faster, by their words."""
+    folded = text.casefold()
+    return (
+        any(word in folded for word in SECRET_WORDS)
+        or "://" in text
+        or max(map(len, text.split()), default=0) >= LONG_WORD
+        or LONG_NUMBER.search(text) is not None
+    ) and MAYBE_SECRET.search(text) is not None
+
+
 class Secret(NamedTuple):
     """One secret in a text: what it is, and where."""
 

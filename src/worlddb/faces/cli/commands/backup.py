@@ -210,14 +210,11 @@ def run_backup(args: argparse.Namespace) -> int:
     """
     target = checked_path(args.target)
     path = store_path(args)
-    if is_file(path):
-        refuse_store(target, path)
+    refuse_store(target, path)
     if args.sealed:
         return _backup_sealed(args, target)
     if not is_file(path):
-        raise StorageError(
-            "a server is backed up by its own tools; 'worlddb copy' writes a store to a file"
-        )
+        raise StorageError("a server has its own backups; copy it to a file by 'worlddb copy'")
     with open_to_read(args) as db, landing(target, replace=False) as temporary:
         total = os.path.getsize(path) if os.path.exists(path) else None
         with Progress("copying", unit="bytes", total=total) as progress:

@@ -129,7 +129,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _check_tier(db: WorldDB, tier: str | None) -> None:
-    """Refuse a tier that found nothing here and never could; whoever proposes may name another."""
+    """Refuse the name of a tier that neither exists nor occurs in the store's proposals."""
     if tier is None or tier in TIERS or any(item.tier == tier for item in db.proposals(None)):
         return
     raise InvalidInputError(f"--tier {tier!r}: no such tier; use one of {', '.join(TIERS)}")
