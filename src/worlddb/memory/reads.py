@@ -50,7 +50,7 @@ from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
-    from worlddb.recall.recaller import RecallSettings
+    from worlddb.recall.asked_question import RecallSettings
 
 
 # Summary order: summaries before details, each in place of the details it was derived from.
@@ -234,7 +234,7 @@ class MemoryReader:
         settings: RecallSettings | None,
     ) -> Recall:
         """Return the answer to a question in the caller's own scopes; see `recall`."""
-        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+        from worlddb.recall.asked_question import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
         if isinstance(query, str) and not query.strip() and names is None:

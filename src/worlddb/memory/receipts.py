@@ -346,7 +346,7 @@ def code_digest() -> str:
 @cache
 def settings_digest() -> str:
     """Return a digest of the settings that recalls have by themselves."""
-    from worlddb.recall.recaller import DEFAULT_SETTINGS
+    from worlddb.recall.asked_question import DEFAULT_SETTINGS
 
     return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()
 

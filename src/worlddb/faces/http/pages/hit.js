@@ -26,6 +26,7 @@ export const MEANING = {
   late: "it fits word by word",
   retention: "it is fresh, or often recalled",
   preference: "it is a standing instruction",
+  turn: "the answers to several questions take turns",
 };
 const REASONS_MAX = 3; // More explain nothing.
 const REASON_SHARE = 0.15; // A part that gives less than this share is no reason.
