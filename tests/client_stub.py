@@ -20,22 +20,60 @@ from worlddb.faces import client_calls
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http import token_desk
 from worlddb.faces.server_calls import SERVER_CALLS
-from worlddb.memory import endings, governance, memory, reads, scoped_files, scoped_graph
+from worlddb.memory import (
+    branch_keeper,
+    endings,
+    listings,
+    memory,
+    prompt_context,
+    reads,
+    receipts,
+    scope_grants,
+    scope_policies,
+    scoped_files,
+    scoped_graph,
+    writes,
+)
 
 STUB = Path(client_calls.__file__).with_suffix(".pyi")
 HEAD = '''"""Types of the calls. Written by tests/client_stub.py; run it instead of editing."""
 '''
 Method = ast.FunctionDef | ast.AsyncFunctionDef
+DECLARED = {*(call.name for call in CALLS), *client_calls.MEMORY_ONLY}
+PARTS = {
+    scoped_files: "ScopedFiles",
+    branch_keeper: "BranchKeeper",
+    scope_policies: "TrustKeeper",
+    scope_grants: "GrantKeeper",
+    reads: "MemoryReader",
+    writes: "MemoryWriter",
+    endings: "MemoryEnder",
+    scoped_graph: "ScopedGraph",
+}
 
 
 def methods(module: ModuleType, name: str) -> dict[str, Method]:
     """Return the methods of a class, without what they do."""
     tree = ast.parse(inspect.getsource(module))
     [found] = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name == name]
-    made = {one.name: one for one in found.body if isinstance(one, Method)}
+    return bare(found.body)
+
+
+def bare(statements: list[ast.stmt]) -> dict[str, Method]:
+    """Return the functions among some statements, without what they do."""
+    made = {one.name: one for one in statements if isinstance(one, Method)}
     for one in made.values():
         one.body = [ast.Expr(ast.Constant(...))]
         one.decorator_list = []
+    return made
+
+
+def functions(module: ModuleType) -> dict[str, Method]:
+    """Return the public functions of a module as methods: the reader that they take is `self`."""
+    made = bare(ast.parse(inspect.getsource(module)).body)
+    made = {name: one for name, one in made.items() if name in DECLARED and one.args.args}
+    for one in made.values():
+        one.args.args[0] = ast.arg("self")
     return made
 
 
@@ -67,9 +105,13 @@ def remote(method: Method, declared: set[str]) -> Method:
 
 def classes() -> list[tuple[str, list[Method]]]:
     """Return the classes of the file with their methods."""
-    ours = methods(scoped_files, "ScopedFiles") | methods(governance, "Governance")
-    ours |= methods(reads, "MemoryReader") | methods(endings, "MemoryEnder")
-    ours |= methods(scoped_graph, "ScopedGraph") | methods(memory, "Memory")
+    ours: dict[str, Method] = {}
+    for module, name in PARTS.items():
+        ours |= methods(module, name)
+    ours |= methods(scope_policies, "RetentionKeeper")
+    for module in (listings, prompt_context, receipts):
+        ours |= functions(module)
+    ours |= methods(memory, "Memory")
     client = methods(client_calls, "Client")
     coroutines = methods(client_calls, "AsyncCalls")
     served = methods(token_desk, "TokenDesk")
@@ -107,10 +149,12 @@ def imports(text: str) -> str:
     homes = {"Memory": memory.__name__} | dict.fromkeys(
         ("Decision", "QueryInput"), scoped_graph.__name__
     )
-    for module in (token_desk, reads, endings, scoped_files, governance, scoped_graph, memory):
+    for module in (token_desk, listings, prompt_context, receipts, *PARTS, memory):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.ImportFrom):
                 homes |= {name.name: str(node.module) for name in node.names}
+            elif isinstance(node, ast.ClassDef):
+                homes[node.name] = module.__name__
     names = sorted(set(re.findall(r"\b[A-Z]\w+", text)) & set(homes))
     return "import os\n" + "".join(f"from {homes[name]} import {name}\n" for name in names)
 

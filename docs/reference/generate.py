@@ -111,7 +111,7 @@ def members(cls: type) -> list[str]:
         elif isinstance(member, classmethod):
             title = signature(name, member.__func__).replace("(cls, ", "(")
             parts.append(f"**`{title}`** (class method)\n\n{paragraphs(member.__doc__)}\n")
-        elif hasattr(member, "__signature__"):
+        elif hasattr(member, "__signature__") and cls is not worlddb.Memory:
             continue  # A call of Memory, made from its declaration.
         elif inspect.isfunction(member):
             parts.append(f"**`{signature(name, member)}`**\n\n{paragraphs(member.__doc__)}\n")

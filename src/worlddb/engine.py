@@ -228,7 +228,7 @@ class OpenStore:
 
         Raises:
             StorageError: the file exists already or cannot be written, or a sealed backup is asked
-                for and the store is no file.
+                for and there is no place for its keys.
             StoreKeyError: the keys of sealed backups are by another key than that of the store.
             InvalidInputError: a sealed backup needs a package that is missing.
         """

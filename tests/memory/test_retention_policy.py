@@ -105,24 +105,42 @@ def test_what_is_only_a_member_lives_elsewhere(memory: Memory, clock: Clock) -> 
     assert boat.id in memory.apply_retention(dry_run=True, **home.ids()).due[0].ids
 
 
-def test_a_hold_that_is_set_while_policies_are_applied_holds(
-    memory: Memory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("then", ["retire", "erase"])
+@pytest.mark.parametrize(
+    ("what", "stays"),
+    [
+        ("pin", {"kept"}),
+        ("keep", {"kept", "other"}),
+        ("hold", {"kept", "other"}),
+        ("nothing", set()),
+    ],
+)
+def test_what_changes_while_policies_are_applied_counts(
+    memory: Memory, clock: Clock, monkeypatch: pytest.MonkeyPatch, then: Any, what: str, stays: Any
 ) -> None:
-    kept = memory.write("I live in Rome.", user_id="ada")
-    memory.set_retention(keep_days=30, then="erase", user_id="ada")
-    clock.now += 40 * DAY
+    kept, other = memory.write("I live in Rome."), memory.write("I like tea.")
+    memory.set_retention(keep_days=30, then=then, user_id="ada")
+    clock.pass_days(40)
     real, waits = type(memory.db).transaction, [True]
 
     def late(db: Any, actor: str = "unknown", **options: Any) -> Any:
-        if actor == "retention" and waits.pop():
+        if actor == "retention" and waits.pop():  # After it was looked at what is due.
             waits.append(False)
-            memory.set_retention(hold="on", user_id="ada")  # After the policies were read.
+            if what == "pin":
+                memory.pin(kept.id)
+            elif what == "keep":
+                memory.set_retention(keep_days=0, user_id="ada")
+            elif what == "hold":
+                memory.set_retention(hold="on", user_id="ada")
         return real(db, actor, **options)
 
     monkeypatch.setattr(type(memory.db), "transaction", late)
-    with pytest.raises(worlddb.RejectedError, match="user:ada is under legal hold"):
-        memory.apply_retention()
-    assert memory.read(kept.id).text == "I live in Rome."
+    memory.apply_retention()
+    nodes = {"kept": memory.db.get(kept.id), "other": memory.db.get(other.id)}
+    assert {name for name, one in nodes.items() if one.valid_to is None and not one.erased} == stays
+    if then == "erase":
+        assert {name for name, one in nodes.items() if not one.erased} == stays
+    assert memory.db.check() == []
 
 
 def test_under_a_hold_nothing_is_erased(memory: Memory, clock: Clock) -> None:

@@ -87,7 +87,7 @@ def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
 
 
 def _fixed(title: str, **changed: Any) -> Callable[[RunSettings, Sequence[str]], Iterator[Change]]:
-    """Return what turns a knob that has only one other position."""
+    """Return the change function of a knob that has only one other position."""
     return lambda base, values: iter([(title, replace(base, **changed))])
 
 

@@ -128,7 +128,7 @@ def _kind_of(value: Any) -> str:
 
 
 def check_case(case: Case) -> None:
-    """Refuse what no store would take, before the first question of a run is asked.
+    """Check that a store accepts all texts of a case, before the first question is asked.
 
     Raises:
         LayoutError: a turn cannot be written, or a question cannot be asked.
@@ -214,7 +214,7 @@ class RunSettings:
     embedder_key: str | None = field(default=None, repr=False, metadata={"aside": True})
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be run."""
+        """Check the settings; InvalidInputError for a value that cannot be run."""
         for name, known in (("mode", MODES), ("reading", READINGS), ("pooling", POOLINGS)):
             if getattr(self, name) not in known:
                 raise InvalidInputError(f"{name}: use one of {', '.join(known)}")
@@ -240,11 +240,11 @@ class RunSettings:
         return settings if self.weighed else replace(settings, weighing=None)
 
     def written(self) -> RunSettings:
-        """Return the settings with all that concerns asking alone as it is by default."""
+        """Return these settings with the defaults for everything that does not affect writing."""
         return replace(self, lanes=LANES, weighed=True, classes=True)
 
     def make_embedder(self) -> Embedder | str | None:
-        """Return the embedder that is meant; None for the default."""
+        """Return the embedder of these settings; None for the default."""
         if self.embedder is None or self.embedder == "none":
             return self.embedder
         return embedder_named(self.embedder, models_dir=self.models_dir, api_key=self.embedder_key)

@@ -213,7 +213,7 @@ def _in_processes(
 
 
 def _retrieve_there(rows: Sequence[RunSettings], work: CaseWork) -> list[tuple[int, Record]]:
-    """Do it in a worker; what goes wrong has to travel back as plain text."""
+    """Run `retrieve` in a worker process; errors travel back as plain text."""
     try:
         return list(retrieve(rows, work))
     except ProviderError as error:
@@ -272,7 +272,7 @@ def _store(settings: RunSettings) -> WorldDB:
 
 
 def _warm(db: WorldDB, settings: RunSettings) -> None:
-    """Pay for what the first question to a store pays once; it is not what a question costs."""
+    """Load what the first question loads once, so that question times do not include it."""
     db.recall("hello", k=1, settings=settings.recall_settings())
 
 
@@ -307,7 +307,7 @@ def _ranks(
 
 
 class _End:
-    """That a conversation is done, or what has stopped it."""
+    """Marks the end of a conversation, with the error that stopped it, if any."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
@@ -358,7 +358,7 @@ def _converse(
     asking: ThreadPoolExecutor,
     out: queue.SimpleQueue[Record | _End],
 ) -> None:
-    """Write a conversation, ask its questions side by side, and hand out what comes of each."""
+    """Write a conversation, ask its questions in parallel, and yield a record for each."""
     case = work.case
     with _store(settings) as db:
         try:

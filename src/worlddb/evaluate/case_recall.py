@@ -111,7 +111,7 @@ def ingest(db: WorldDB, case: Case) -> dict[Id, TurnPlace]:
 
 
 class ReadyDraft:
-    """An extractor whose draft was made before."""
+    """An extractor that returns a draft made in advance."""
 
     def __init__(self, name: str, draft: Draft) -> None:
         self.name = name

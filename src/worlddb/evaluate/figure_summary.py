@@ -240,7 +240,7 @@ def _answers(records: Sequence[Record]) -> list[Group]:
 
 
 def answer_figures(record: Record) -> dict[str, float]:
-    """Return what counts of an answer."""
+    """Return the figures of one answer."""
     qa = record["qa"]
     judged = {} if qa["correct"] is None else {"correct": float(qa["correct"])}
     found = (
@@ -278,7 +278,7 @@ def _conversations(records: Sequence[Record]) -> list[Record]:
 
 
 def _oddities(records: Sequence[Record]) -> dict[str, int]:
-    """Return how often something went otherwise than it should, and counts all the same."""
+    """Return counts of irregular events that do not exclude a question from the figures."""
     answered = [record["qa"] for record in records if "qa" in record]
     verdicts = [qa["verdict"] for qa in answered if qa.get("verdict") is not None]
     return {

@@ -65,7 +65,7 @@ class MemoryTest:
     empty: bool | None = None
 
     def failures_of(self, found: Recall) -> list[str]:
-        """Return what an answer lacks, a line each; an answer as expected has none."""
+        """Return how an answer differs from what is expected, one line each."""
         failures = []
         for wanted in self.hits:
             place = next((at for at, hit in enumerate(found, 1) if wanted.fits(hit)), None)
@@ -90,7 +90,7 @@ class MemoryTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestVerdict:
-    """What came of one test: no failures if it passed. `error` says why it could not run."""
+    """The result of one test: its failures, or the `error` because of which it did not run."""
 
     __test__ = False  # Not a test class of pytest.
 

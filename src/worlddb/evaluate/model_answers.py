@@ -143,7 +143,7 @@ def score(answer: str, reference: str) -> Score:
 
 
 def alternatives_in(reference: str) -> list[str]:
-    """Return the answers that a reference takes, if it names several.
+    """Return the alternative answers that a reference names, if there are several.
 
     7 days. 8 days (including the last day) is also acceptable. ──▶ 7 days; 8 days
     """
@@ -265,7 +265,7 @@ _AROUND = " \t\r\n*_`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompts:
-    """What each role is told."""
+    """The prompts of the roles."""
 
     extract: str
     answer: str
@@ -336,7 +336,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def answer_in(reply: str) -> str:
-    """Return what follows the last "Answer:" of a reply; all of it if there is none."""
+    """Return the part of a reply after the last "Answer:", or the whole reply."""
     text = _without_thoughts(reply)
     places = list(_ANSWER.finditer(text))
     found = text[places[-1].end() :] if places else text

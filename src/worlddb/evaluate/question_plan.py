@@ -148,7 +148,7 @@ def _planned(number: int, case: Case, settings: RunSettings) -> Iterator[Planned
 
 
 def why_not(question: GoldQuestion, settings: RunSettings) -> str:
-    """Return why a run of this kind has nothing to say about a question; empty if it has."""
+    """Return why a run cannot measure a question; empty if it can."""
     if settings.asks_model:
         is_left = question.category == ADVERSARIAL and not settings.adversarial
         return "adversarial (see --adversarial)" if is_left else ""
@@ -232,7 +232,7 @@ Prices = Mapping[str, tuple[float, float]]
 
 
 class Estimate(NamedTuple):
-    """About what a role will take. `price` is in the currency of the prices; None without one."""
+    """The estimated use of a role; `price` is in the currency given, None without prices."""
 
     role: str
     model: str
@@ -248,7 +248,7 @@ class Estimate(NamedTuple):
 
 
 def context_tokens(one: PlannedQuestion, settings: RunSettings) -> int:
-    """Return what the memories for a question take if those found are as long as all others."""
+    """Return the tokens of the memories for a question, if hits are as long as the mean turn."""
     turns = min(settings.k, one.tokens / max(one.turn_tokens, 1.0))
     given = turns * (one.turn_tokens + LINE_TOKENS)
     return int(min(given, settings.context_tokens or given))
@@ -262,7 +262,7 @@ def estimates(
     *,
     scale: float = 1.0,
 ) -> list[Estimate]:
-    """Return what each role of a run will take, if nothing was asked before.
+    """Return the estimated use of each role, if no reply is kept from an earlier run.
 
     `scale` is how much longer or shorter memories are than the mean of all turns.
     """

@@ -85,7 +85,7 @@ class RunFolder:
         return there and self._reported > len(ids)
 
     def begin(self, questions: str, ids: Sequence[str]) -> None:
-        """Write down what this run is, and which questions it asks this time.
+        """Record the settings of this run, and the questions that it asks this time.
 
         Of fewer than the folder has a report of already, nothing is written down: `run.json` goes
         with the report.
@@ -98,7 +98,7 @@ class RunFolder:
             self._write_run()
 
     def report_written(self, ids: Sequence[str]) -> None:
-        """Write down of how many questions the report is."""
+        """Record how many questions the report covers."""
         self._reported = len(ids)
         self._write_run()
 
@@ -162,7 +162,7 @@ class RunFolder:
 
 
 def _changes(name: str, before: Record, now: Record) -> Iterator[str]:
-    """Yield how a setting differs; of one that has parts, those that do."""
+    """Yield the differences of a setting; of a composite one, of its parts."""
     old, new = before.get(name), now.get(name)
     if not (isinstance(old, dict) and isinstance(new, dict)):
         yield f"{name} was {old!r:.60}, now {new!r:.60}"

@@ -90,7 +90,7 @@ class AsyncCalls:
         return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, work)
 
     async def close(self) -> None:
-        """Close what the calls go to, once the running calls are done."""
+        """Wait for the running calls, then close the memory or client."""
         await asyncio.to_thread(self._threads.shutdown)
         await asyncio.to_thread(self.calls.close)
 

@@ -92,7 +92,7 @@ class Origin:
 
 
 class _Wrong(ValueError):
-    """A value has the wrong form; the message says which form is right."""
+    """Raised for a setting of the wrong form; the message says which form is right."""
 
 
 def _text(value: object) -> str:
@@ -403,7 +403,7 @@ def open_memory(
 
 
 def _declare(memory: Memory, given: Mapping[str, Any]) -> None:
-    """Declare an edge type of the settings; one for a scope that is not there yet has to wait."""
+    """Declare an edge type of the settings; skipped while its scope does not exist."""
     try:
         memory.declare(**given)
     except TypeError as error:

@@ -53,7 +53,7 @@ Reader = Callable[[str], Iterator[ImportedItem]]
 
 
 def json_file(path: str, *inside: str) -> Any:
-    """Return the data of a JSON file; of a folder or a ZIP file, that of the named file in it.
+    """Return the data of a JSON file, which may lie by its name in a folder or ZIP file.
 
     Raises:
         FormatError: it is not JSON, or there is no such file.

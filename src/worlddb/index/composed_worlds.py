@@ -1,4 +1,4 @@
-"""Composed worlds: the vector of a world, made of its own text and of what counts in it.
+"""Composed worlds: the vector of a world, computed from its own text and the nodes inside it.
 
     content vector, children's vectors ──changed(), effective()──▶ the vector of a world
 
@@ -9,20 +9,20 @@ The effective vector is composed from the content and the effective vectors of t
     attention   norm(content + Σ aᵢ·childᵢ / Σ aᵢ),   aᵢ = exp(content · childᵢ · √dim)
 
 Scaled dot-product attention divides by √dim because its vectors are about √dim long. Ours have unit
-length: the same weight is the cosine times √dim. Divided by √dim, all weights would be equal but
-for a few percent (`python -m bench.world_study` shows what that costs).
+length, so the weight is the cosine times √dim. Divided by √dim, all weights would be nearly equal
+(`python -m bench.world_study` shows what that costs).
 
-Both need two running sums per world, Σ aᵢ and Σ aᵢ·childᵢ, so the change of a child costs the same
-in a world of ten and of a million. The anchor is always the content vector: with the composed one,
-each update would pull a world further towards its own last value.
+Both need two running sums per world, Σ aᵢ and Σ aᵢ·childᵢ, so changing a child costs the same in a
+world of ten and of a million nodes. The weights use the content vector of the world: with the
+composed vector, each update would pull the world further towards its own last value.
 
-A node counts in the world it lives in, and in every world that it is a member of for good, from
-when both are embedded until a commit closes its validity; what was born ended never counts. New,
-moved and closed nodes are applied from the inside out: a world whose vector changes is itself a
+A node counts in the world it lives in and in every world that it is a member of without an end, as
+soon as both are embedded and until a commit closes it; a node that was born ended never counts.
+New, moved and closed nodes are applied from the inside out: a world whose vector changes is a
 changed child of the worlds around it. So one new leaf costs its depth, and many new children of one
 world cost one matrix product. The root world has no effective vector, because it is never an
-answer. Only known time matters here, so the composition at an earlier commit follows from what
-counted then; `compose_held` repeats it in memory.
+answer. Only known time matters here, so the composition of an earlier commit can be repeated in
+memory (`compose_held`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ from worlddb.store.rows import ROOT_ROW, ModelRow, PoolRow
 Sum = NDArray[np.float64]
 
 SHARPNESS_MAX = 16.0
-"""√256. With sharper weights, a child that is taken out of the running sums would leave a rounding
-error as large as another child."""
+"""√256. With sharper weights, a removed child could leave a rounding error as large as a child."""
 LENGTH_MIN = 1e-9  # A shorter sum is the rounding error of vectors that cancel out.
 COMPOSE_BATCH = 4096  # nodes composed at a time: bounds the vectors in memory
 STORED = np.dtype("<f2")
@@ -57,11 +56,11 @@ MEMBERSHIP = ("contains",)
 MEMBERSHIP_CHANGES = ("delete_edge", "close_edge")
 
 Changes = dict[int, dict[int, Vector | None]]
-"""World → child → the vector with which the child counted so far; None if it did not count."""
+"""World → child → the vector with which the child is in the sums; None if it is not in them."""
 
 
 class Pool(NamedTuple):
-    """The running sums of a world's counted children."""
+    """The running sums over the children that count in a world."""
 
     children: int
     weight: float
@@ -85,8 +84,8 @@ def attention(anchor: Vector, vectors: Vector, pooling: Pooling) -> Sum:
 def changed(pool: Pool, anchor: Vector, removed: Vector, added: Vector, pooling: Pooling) -> Pool:
     """Return the pool after children were removed and added; a changed child is both.
 
-    Sums have double precision and an emptied pool starts from zero, so that a child that was added
-    and removed again leaves no trace that a search could see.
+    Sums have double precision, and an emptied pool starts from zero: a child that was added and
+    removed again leaves no trace in search results.
     """
     children = pool.children - len(removed) + len(added)
     if children <= 0:
@@ -129,12 +128,12 @@ def damaged(row: int) -> CorruptionError:
 
 
 def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
-    """Bring the composed worlds of a model to the session's last commit; return its new state.
+    """Compose the worlds of a model up to the session's last commit; return the model's new state.
 
-    `session` comes from `store.derive()`, so nobody commits meanwhile.
+    `session` comes from `store.derive()`, so nobody commits in the meantime.
 
     Raises:
-        CorruptionError: a stored vector is not one of this model's.
+        CorruptionError: a stored vector has the wrong length for this model.
     """
     head = session.head()
     last = min(model.embedded, head.nodes)
@@ -149,7 +148,7 @@ def compose(session: Reader, model: ModelRow, pooling: Pooling) -> ModelRow:
 def counting_worlds(
     reader: Reader, rows: Collection[int], known: int | None = None
 ) -> dict[int, set[int]]:
-    """Return the worlds in which each node counts at a commit; nodes that count nowhere are out."""
+    """Return the worlds in which each node counts at a commit, without nodes that count nowhere."""
     away = reader.closed_by(rows, known) | _born_ended(reader, rows, known)
     found = {row: {up} for row, up in reader.parents(rows, known).items() if up and row not in away}
     for item in reader.edges_at(sorted(found), "in", MEMBERSHIP, known):
@@ -159,20 +158,20 @@ def counting_worlds(
 
 
 def is_lasting(edge: Edge) -> bool:
-    """Return whether a membership held when it was written, and has no end."""
+    """Return whether a membership was valid when it was written and has no end."""
     return edge.valid_to is None and edge.valid_from <= edge.known_from
 
 
 def _born_ended(reader: Reader, rows: Collection[int], known: int | None) -> set[int]:
-    """Return the nodes that had ended by the commit that wrote them."""
+    """Return the nodes that had already ended at the commit that wrote them."""
     ending = [body.row for body in reader.bodies(rows, known) if body.valid_to is not None]
     nodes = reader.nodes(ending, known) if ending else {}
-    # One that a commit has closed since may be among them; it counts no more anyway.
+    # A node that a later commit closed may be among them; it does not count anyway.
     return {row for row, node in nodes.items() if (node.valid_to or NEVER) <= node.known_from}
 
 
 def compose_held(matrix: Vector, above: Sequence[Collection[int]], pooling: Pooling) -> None:
-    """Replace content vectors, one row per node, by effective vectors.
+    """Replace content vectors, one row per node, by effective vectors, in place.
 
     `above` holds for each node the rows of the worlds in which it counts. All nodes that count in a
     world must be present, in the order of writing.
@@ -191,7 +190,7 @@ def compose_held(matrix: Vector, above: Sequence[Collection[int]], pooling: Pool
         anchor = matrix[world]
         empty = empty_pool(matrix.shape[1])
         pool = changed(empty, anchor, nobody, matrix[inside[world]], pooling)
-        # Rounded as if it had been stored and read.
+        # Rounded as if it had been stored and read again.
         matrix[world] = loaded(stored(effective(anchor, pool, pooling)))
         for up in above[world]:
             waits_for[up] -= 1
@@ -200,7 +199,7 @@ def compose_held(matrix: Vector, above: Sequence[Collection[int]], pooling: Pool
 
 
 def _moved_since(session: Reader, model: ModelRow) -> list[int]:
-    """Return the composed nodes that later commits moved or closed, or made members or not."""
+    """Return composed nodes that later commits moved or closed, or whose memberships changed."""
     if model.composed <= ROOT_ROW:
         return []
     found: set[int] = set()
@@ -219,9 +218,9 @@ def _moved_since(session: Reader, model: ModelRow) -> list[int]:
 
 
 class _Composer:
-    """One round of composition, with the vectors and pools that were read and made so far.
+    """One round of composition, with the vectors and pools read and computed so far.
 
-    Nodes with a row above `last` do not count yet, and nothing counts in them.
+    Nodes with a row above `last` do not count yet, and no node counts in them.
     """
 
     def __init__(self, session: Reader, model: ModelRow, pooling: Pooling, last: int) -> None:
@@ -236,10 +235,10 @@ class _Composer:
         self.now: dict[int, Vector] = {}
         self.kept: set[int] = set()
         self.counted: dict[int | None, dict[int, set[int]]] = {}
-        """The worlds in which rows count, by commit; None is the last one."""
+        """The worlds in which rows count, by commit; None is the last commit."""
 
     def move(self, rows: list[int], counted_at: int) -> None:
-        """Apply the nodes that counted at a commit and were moved, closed or made members since."""
+        """Apply nodes that counted at a commit and were moved, closed or made members since."""
         if not rows:
             return
         self._read(rows)
@@ -253,7 +252,7 @@ class _Composer:
         self._apply(changes)
 
     def add(self, rows: list[int]) -> None:
-        """Apply nodes that never counted, and older nodes that live in them or are members."""
+        """Apply nodes that never counted yet, and older nodes that live in them or are members."""
         changes: Changes = {}
         for row, worlds in self._counts(rows).items():
             for world in worlds:
@@ -329,7 +328,7 @@ class _Composer:
         return loaded(body)
 
     def _recompose(self, level: Changes, around: Changes) -> None:
-        """Recompose worlds; those that change become changes of the worlds around them."""
+        """Recompose worlds; those whose vector changes become changes of the worlds around them."""
         inside = {child for children in level.values() for child in children}
         self._read(level.keys() | inside)
         counts, ups = self._counts(inside), self._counts(level.keys())
@@ -345,7 +344,7 @@ class _Composer:
             )
             before = self._vector(world)
             self.pools[world] = pool
-            # Rounded as the store returns it: the world above must subtract exactly what it added.
+            # Rounded as it is stored: the world above must subtract exactly what it added.
             self.now[world] = loaded(stored(effective(self.content[world], pool, self.pooling)))
             if not np.array_equal(before, self.now[world]):
                 for up in ups.get(world, ()):

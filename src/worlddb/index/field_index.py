@@ -1,16 +1,16 @@
-"""Field index: which nodes a filter is true of, from columns of metadata, sources, types and times.
+"""Field index: evaluates filters on columns of metadata, sources, types and times.
 
     notes of the store ──follow──▶ columns ──row_filter(condition)──▶ RowFilter
 
 The index is derived and held in memory: the first filter of a process reads the notes once, later
-ones read what is new. A column has one entry for each value of a key, with the note that states it
-and the commit of that note. So a filter is a handful of array operations, at any known time, and
-needs nothing of a database but its notes.
+filters read the new ones. A column has one entry for each value of a key, with the note that states
+it and the commit of that note. So a filter is a few array operations, at any known time. From the
+database it needs only the notes.
 
-F1  Of several notes of one node with one key, the latest up to the commit asked for counts.
-F2  What no column holds (`valid_to`, which changes, and `known_from`) is compared node by node,
-    for those nodes alone that the rest of the filter leaves open; of `valid_to`, for those alone
-    that have or had an end.
+F1  If several notes of one node have the same key, the latest up to the requested commit counts.
+F2  `valid_to`, which changes, and `known_from` have no column. They are compared node by node, for
+    the nodes that the rest of the filter leaves open; `valid_to` only for nodes that have or had an
+    end.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from worlddb.store.rows import ROOT_ROW, Head
 
 Mask = NDArray[np.bool_]
 ERASE = '"erase"'
-"""How the journal says that texts were erased: then the index is made anew."""
+"""Field of a commit that records an erasure; the index is then built again."""
 PLAIN = (str, int, float, bool)
 SOURCE, TYPE, SPEAKER, START, END = "source", "type", "speaker", "valid_from", "valid_to"
 NODES_BATCH = 100_000
-"""How many nodes are read at once: few enough to hold, so many that a statement costs nothing."""
+"""Nodes read per statement: few enough to hold, so many that the statement costs nothing."""
 
 
 class Column:
-    """The values of one key: entries of row, note, commit and the number of a distinct value."""
+    """The values of one key: entries of (row, note, commit, number of the distinct value)."""
 
     def __init__(self) -> None:
         self._entries = array("q")
@@ -50,7 +50,7 @@ class Column:
         self._numbers: dict[tuple[bool, Any, bool], int] = {}
 
     def add(self, row: int, note: int, born: int, value: Any, listed: bool = False) -> None:
-        """Add an entry; notes come in the order of writing."""
+        """Add an entry; notes must come in the order of writing."""
         key = (isinstance(value, bool), value, listed)
         number = self._numbers.setdefault(key, len(self.values))
         if number == len(self.values):
@@ -58,7 +58,7 @@ class Column:
         self._entries.extend((row, note, born, number))
 
     def add_all(self, rows: Sequence[int], values: Sequence[Any]) -> None:
-        """Add entries of nodes, which no note states and which hold at every commit."""
+        """Add values of nodes that come from no note and are valid at every commit."""
         numbers = self._numbers
         for value in dict.fromkeys(values):
             if numbers.setdefault((False, value, False), len(self.values)) == len(self.values):
@@ -69,13 +69,13 @@ class Column:
         self._entries.frombytes(block.tobytes())
 
     def entries(self) -> NDArray[np.int64]:
-        """Return all entries, a row of the array each."""
+        """Return all entries, one per row of the array."""
         if 4 * len(self._held) != len(self._entries):
             self._held = np.array(self._entries, dtype=np.int64).reshape(-1, 4)
         return self._held
 
     def numbers_of(self, condition: Condition) -> Mask:
-        """Return of which distinct values a comparison is true."""
+        """Return for which distinct values a comparison is true."""
         found = np.zeros(len(self.values), dtype=np.bool_)
         wanted = {"$eq": (condition.value,), "$in": condition.value}.get(condition.operator)
         if wanted is not None:
@@ -90,7 +90,7 @@ class Column:
         return found
 
     def _numeric(self) -> NDArray[np.float64]:
-        """Return the distinct values as numbers; what is none compares as false."""
+        """Return the distinct values as numbers; NaN, which compares as false, for other values."""
         held = len(self._floats)
         if held < len(self.values):
             more = (
@@ -102,7 +102,7 @@ class Column:
 
 
 class RowFilter:
-    """What a condition says of the rows of one snapshot; see `view.node_filters.RowJudge`."""
+    """The rows of one snapshot that match a condition; see `view.node_filters.RowJudge`."""
 
     def __init__(self, reader: Reader, condition: Condition, known: int | None) -> None:
         self._reader = reader
@@ -112,7 +112,7 @@ class RowFilter:
         self.maybe: Mask = self.surely
 
     def mask(self, rows: NDArray[np.int64]) -> Mask:
-        """Return of which rows the condition is true."""
+        """Return a mask of the rows that match."""
         inside = rows < len(self.maybe)
         found: Mask = np.zeros(len(rows), dtype=np.bool_)
         found[inside] = self.surely[rows[inside]]
@@ -125,14 +125,14 @@ class RowFilter:
         return found
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that the condition is true of."""
+        """Return the rows that match."""
         wanted = np.fromiter(rows, np.int64)
         return set(wanted[self.mask(wanted)].tolist())
 
     def few(self, most: int, among: NDArray[np.int64] | None = None) -> list[int] | None:
-        """Return all rows, or those `among` some, that the condition is true of.
+        """Return all rows that match, or those in `among` that do.
 
-        None if they may be more than `most`.
+        Returns None if there may be more than `most`.
         """
         rows = np.flatnonzero(self.maybe)
         if among is not None:
@@ -141,7 +141,7 @@ class RowFilter:
 
 
 class FieldIndex:
-    """The columns of one open store; they follow its journal."""
+    """The columns of one open store, kept up to date from its journal."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -157,11 +157,11 @@ class FieldIndex:
         self._sources = Column()
         self._of_nodes: dict[str, Column] = {}
         self._nodes = ROOT_ROW
-        self._ends: list[int] = []  # Nodes that were born with an end.
+        self._ends: list[int] = []  # Nodes that had an end when written.
         self._ends_nodes = 0
 
     def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
-        """Return what a condition says of the rows of a snapshot."""
+        """Return the filter for a condition on the rows of a snapshot."""
         found = RowFilter(reader, condition, known)
         head = reader.head()
         with self._lock:
@@ -175,7 +175,7 @@ class FieldIndex:
         return found
 
     def _follow(self, reader: Reader, head: Head) -> None:
-        """Take in the notes up to a commit."""
+        """Read the notes up to a commit."""
         before = self._head
         if before is not None and before.seq < head.seq:
             commits = reader.commits(before.seq, head.seq - before.seq, False)
@@ -206,7 +206,7 @@ class FieldIndex:
                 self._columns[path][top].add(node, note, born, one, listed)
 
     def _follow_nodes(self, reader: Reader, head: Head) -> None:
-        """Take in the types, speakers and beginnings of new nodes, which never change."""
+        """Read the types, speakers and beginnings of new nodes; these never change."""
         columns = {
             name: self._of_nodes.setdefault(name, Column()) for name in (TYPE, SPEAKER, START)
         }
@@ -224,7 +224,7 @@ class FieldIndex:
         self._nodes = max(self._nodes, head.nodes)
 
     def _with_ends(self, reader: Reader, head: Head) -> list[int]:
-        """Return the nodes that have an end or had one: of all others a comparison is false."""
+        """Return the nodes that have or had an end; a comparison is false for all others."""
         if self._ends_nodes < head.nodes:
             self._ends += reader.placed.ending(self._ends_nodes + 1, head.nodes)
             self._ends_nodes = head.nodes
@@ -235,7 +235,7 @@ class FieldIndex:
     def _masks(
         self, condition: Condition, at: int, size: int, ends: Sequence[int]
     ) -> tuple[Mask, Mask]:
-        """Return the rows that a condition is surely true of, and those it may be true of."""
+        """Return the rows that match a condition for certain, and the rows that may match."""
         if condition.parts:
             surely, maybe = zip(
                 *(self._masks(part, at, size, ends) for part in condition.parts), strict=True
@@ -261,13 +261,13 @@ class FieldIndex:
         return found, found
 
     def _latest(self, top: str, at: int, size: int) -> NDArray[np.int64] | None:
-        """Return by row the last note up to a commit that states an outermost key again."""
+        """Return for each row the last note up to a commit that states an outermost key again."""
         if top not in self._again:
             return None
         rows, notes, borns, _ = self._again[top].entries().T
         latest = np.zeros(size, dtype=np.int64)
         chosen = (borns <= at) & (rows < size)
-        latest[rows[chosen]] = notes[chosen]  # Notes are in order, so the last one stays.
+        latest[rows[chosen]] = notes[chosen]  # Notes are ordered, so the last one wins.
         return latest
 
     def _mark(
@@ -278,7 +278,7 @@ class FieldIndex:
         at: int,
         latest: NDArray[np.int64] | None = None,
     ) -> None:
-        """Mark the rows that have a value of which a comparison is true."""
+        """Mark the rows that have a value for which a comparison is true."""
         rows, notes, borns, numbers = column.entries().T
         chosen = column.numbers_of(condition)[numbers] & (borns <= at) & (rows < len(found))
         rows = rows[chosen]

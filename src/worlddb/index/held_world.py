@@ -1,14 +1,14 @@
 """Worlds held in memory for search: their nodes, their word index (BM25) and their vectors.
 
-A world small enough to be held is searched exactly: every node is scored by its words and by its
-vector, and nothing is filtered afterwards. It is read once and then follows the journal commit by
-commit. Larger worlds are searched through the indexes of the whole store (`store_search`).
+A world small enough is searched exactly: every node gets a score by its words and by its vector,
+and nothing is filtered afterwards. The world is read once; later commits are then applied from the
+journal. Larger worlds are searched through the indexes of the whole store (`store_search`).
 
-H1  Places are in the order of rows, and nodes that have left are not among them. So a world that
-    has followed the journal for long gives the same answers, to the last bit, as one read afresh.
+H1  Places follow the order of rows, without nodes that have left. So a world that has followed the
+    journal for long gives the same answers, to the last bit, as one read afresh.
 H2  Only the statistics of the world itself decide which words are rare. So a scope of a thousand
-    memories ranks the same in a store of its own and in a store of a million, and the words of
-    other users do not show through.
+    memories ranks the same in a store of its own and in a store of a million, and scores reveal
+    nothing about other users' texts.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
-COUNT_BITS = 16  # of a posting hold the count, the others the number of the document
+COUNT_BITS = 16  # of a posting are the count, the others the document number
 COUNT_MAX = (1 << COUNT_BITS) - 1
 
 
@@ -54,7 +54,7 @@ def inverse_frequency(count: int, total: int) -> float:
 
 
 class Bm25:
-    """BM25 over numbered documents. A posting is a document and a count, packed in one integer."""
+    """BM25 over numbered documents. A posting is a document number and a count in one integer."""
 
     def __init__(self) -> None:
         self._postings: dict[str, array[int]] = {}
@@ -66,7 +66,7 @@ class Bm25:
         return len(self._lengths)
 
     def among(self, places: Mask) -> Bm25:
-        """Return the same documents; how common words are is told by those at some places."""
+        """Return the same documents, with word frequencies counted over some of them only."""
         found = copy(self)
         found._among = places
         found._total = int(np.frombuffer(self._lengths, dtype=np.uint32)[places].sum())
@@ -91,7 +91,7 @@ class Bm25:
         self._total += len(words)
 
     def count(self, word: str) -> int:
-        """Return how many documents have a word."""
+        """Return the number of documents that have a word."""
         if self._among is not None:
             return int(self._among[self.places_of(word)].sum())
         return len(self._postings.get(word, ()))
@@ -101,7 +101,7 @@ class Bm25:
         return inverse_frequency(count, self._size()) if (count := self.count(word)) else 0.0
 
     def places_of(self, word: str) -> NDArray[np.intp]:
-        """Return the documents that contain a word."""
+        """Return the numbers of the documents that have a word."""
         packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
         return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
 
@@ -115,13 +115,13 @@ class Bm25:
 
     @property
     def rarity_max(self) -> float:
-        """The highest possible rarity."""
+        """The highest possible rarity: that of a word that one document has."""
         return inverse_frequency(0, self._size())
 
     def scores(
         self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
     ) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words; rare by these, or by `rarity`."""
+        """Return the score of every document for weighted words; `rarity` replaces our own."""
         k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
         scores = np.zeros(len(self))
         if not self._total:
@@ -139,7 +139,7 @@ class Bm25:
         return scores
 
     def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return which share of weighted words each document has, counted by their rarity."""
+        """Return the share of weighted words that each document has; rare words count more."""
         top = self.rarity_max
         worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
         total = sum(worth.values())
@@ -158,7 +158,7 @@ def nodes_at(reader: Reader, known: int | None) -> int:
 
 
 def speaker_of(body: BodyRow) -> str:
-    """Return the speaker of a turn: its name. Empty for other nodes."""
+    """Return the speaker of a turn, which is its name; empty for other nodes."""
     return body.name.casefold() if body.type == "Turn" else ""
 
 
@@ -168,7 +168,7 @@ def form_of_body(body: BodyRow) -> Form:
 
 
 def years_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
-    """Return the years of the nodes' contents, as `HeldWorld.chosen_years` does."""
+    """Return the years in the nodes' contents, as `HeldWorld.chosen_years` does."""
     dated = DatedTexts()
     dated.add(body.content for body in bodies)
     return np.array(dated.spans, dtype=np.int64).reshape(-1, 3)
@@ -181,7 +181,7 @@ def forms_of(bodies: Iterable[BodyRow]) -> NDArray[np.int64]:
 
 
 class HeldWorld:
-    """The nodes inside some worlds; arrays are indexed by *place*, the position in `rows`."""
+    """The nodes inside some worlds. Arrays are indexed by *place*, the position in `rows`."""
 
     def __init__(self, worlds: tuple[int, ...], members: bool) -> None:
         self.lock = threading.RLock()
@@ -217,7 +217,7 @@ class HeldWorld:
         self._composed_at = -1
 
     def restart(self) -> None:
-        """Drop everything; the next `follow` reads the worlds anew."""
+        """Drop everything; the next `follow` reads the worlds again."""
         self._forget()
         self.head = None
 
@@ -236,7 +236,7 @@ class HeldWorld:
 
         found: set[int] | None
         if self.worlds == (ROOT_ROW,) and moment.known is not None:
-            # All nodes of that time: no need to search for them among the present ones.
+            # Every node of that time, so a search among the present ones is not needed.
             last = nodes_at(reader, moment.known)
             found = set(range(ROOT_ROW + 1, last + 1)) if last <= most + 1 else None
         else:
@@ -253,7 +253,7 @@ class HeldWorld:
         return True
 
     def follow(self, reader: Reader, moment: Moment, most: int) -> bool:
-        """Follow the journal to the reader's commit; return False if there are too many nodes."""
+        """Apply the journal up to the reader's commit; return False if there are too many nodes."""
         head, before = reader.head(), self.head
         if before is None:
             return self.read(reader, moment, most)
@@ -269,7 +269,7 @@ class HeldWorld:
             self._forget()  # Words and vectors of erased nodes must not stay in memory.
             return self.read(reader, moment, most)
         if moment.known is not None:
-            return True  # Later commits do not change what was known then.
+            return True  # A past known time is not affected by later commits.
         new = self._new_rows(reader, before, head, changes, moment)
         if new is None:
             if not self.read(reader, moment, most):
@@ -287,7 +287,7 @@ class HeldWorld:
     def _new_rows(
         self, reader: Reader, before: Head, head: Head, changes: list[Change], moment: Moment
     ) -> list[int] | None:
-        """Return the new nodes inside; None if older nodes have moved in or out."""
+        """Return the new nodes inside; None if older nodes moved in or out."""
         if moment.valid is not None or any(change.kind in MOVING_CHANGES for change in changes):
             return None
         if head.edges - before.edges > NEW_EDGES_MAX:
@@ -314,7 +314,7 @@ class HeldWorld:
     def _new_members(
         self, reader: Reader, before: Head, head: Head, moment: Moment
     ) -> dict[int, set[int]] | None:
-        """Return the worlds of new members; None if a membership ends or begins later."""
+        """Return the worlds of new members; None if a membership ends or begins at a later time."""
         held: dict[int, set[int]] = {}
         if not self.members:
             return held
@@ -342,8 +342,8 @@ class HeldWorld:
             self._name(alias, self.place[row])
 
     def _add_words(self, first: int, bodies: Sequence[BodyRow]) -> None:
-        """Read the speakers, the forms, the languages and the words of the next nodes."""
-        # One pass for each: a table that stays in the processor's cache is read twice as fast.
+        """Read the speakers, forms, languages and words of the next nodes."""
+        # One pass per table: a table that stays in the processor's cache is filled twice as fast.
         for speaker in map(speaker_of, bodies):
             self.spoken.append(self.speakers.setdefault(speaker, len(self.speakers)))
         for form in map(form_of_body, bodies):
@@ -367,7 +367,7 @@ class HeldWorld:
                 self.firsts.setdefault(given, []).append(body.row)
 
     def _name(self, name: str, place: int) -> None:
-        """File a name, so that a question with this name finds the node."""
+        """Add a name to the name table, so that a question with this name finds the node."""
         if name and (key := name_key(name)):
             places = self.names.setdefault(key, [])
             if place not in places:
@@ -386,13 +386,16 @@ class HeldWorld:
 
     @property
     def languages(self) -> set[str]:
-        """The languages beside English that texts here have."""
+        """The languages other than English that texts here have."""
         return set(self.tongues)
 
     def narrowed(
         self, view: View, rows_within: Iterable[NDArray[np.int64] | None]
     ) -> tuple[HeldWorld, Mask]:
-        """Return what is inside all groups of a view, and where; the rows of each, if at hand."""
+        """Return the world to search for a view and the places inside all its groups of worlds.
+
+        `rows_within` are the rows of each group, or None for a group whose rows are not at hand.
+        """
         rows, within = np.frombuffer(self.rows, dtype=np.int64), np.ones(len(self), dtype=np.bool_)
         for group, known in zip(view.within, rows_within, strict=True):
             kept = sorted(view.keep_inside(set(self.rows), group)) if known is None else known
@@ -405,7 +408,7 @@ class HeldWorld:
         return found, within
 
     def having(self, tokens: Iterable[str]) -> NDArray[np.int64]:
-        """Return the rows of the nodes that have any of some tokens."""
+        """Return the rows of the nodes that have any of the tokens."""
         places = [self.text.places_of(token) for token in tokens]
         return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
 
@@ -445,7 +448,7 @@ class HeldWorld:
     def _vectors_then(self, reader: Reader, vectors: Vectors, known: int) -> NDArray[np.float32]:
         """Return the effective vectors at an earlier commit.
 
-        Children of held worlds are held, too; a member may be one at another valid time.
+        Children of held worlds are held, too; a member may be a member at another valid time only.
         """
         if self.matrix is None or len(self.matrix) < len(self) or self._stale:
             rows = sorted({*self.rows, *self._members_elsewhere(reader, known)})
@@ -458,7 +461,7 @@ class HeldWorld:
         return self.matrix
 
     def _members_elsewhere(self, reader: Reader, known: int) -> set[int]:
-        """Return what counts in a held world at a commit and is not held."""
+        """Return the nodes that count in a held world at a commit and are not held."""
         found: set[int] = set()
         frontier = set(self.rows)
         while frontier:
@@ -481,7 +484,7 @@ class HeldWorld:
         return np.frombuffer(column, dtype=np.int64)[places]
 
     def chosen_ids(self, positions: NDArray[np.intp]) -> Sequence[bytes]:
-        """Return the ids of some places; of all places without a copy."""
+        """Return the ids at some places; without a copy if that is all places."""
         return self.ids if len(positions) == len(self.ids) else ChosenIds(self.ids, positions)
 
     def chosen_forms(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -489,16 +492,16 @@ class HeldWorld:
         return np.frombuffer(self.forms, dtype=np.int64).reshape(-1, len(Form._fields))[places]
 
     def said_at(self, reader: Reader, places: Sequence[int]) -> SaidWords:
-        """Return the different words of texts; those of some places are read if they were not."""
+        """Return the distinct words of texts, after reading those of some places."""
         rows = [self.rows[at] for at in places if at not in self.said]
         for body in reader.bodies(sorted(rows), self.known):
             self.said.add(self.place[body.row], body.content)
         return self.said
 
     def chosen_years(self, reader: Reader, places: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return the years of some places: one row for each span, with its place's position."""
+        """Return the years at some places: one row per span, with the position of its place."""
         dated = self._dated
-        # Few questions name a year; the first that does reads those of all texts.
+        # Few questions name a year; the first one that does reads the years of all texts.
         rows = self.rows[dated.read :].tolist()
         dated.add(body.content for body in reader.bodies(rows, self.known))
         spans = np.frombuffer(dated.spans, dtype=np.int64).reshape(-1, 3)
@@ -515,9 +518,9 @@ class HeldWorld:
         types: Iterable[str] | None = None,
         instances: Iterable[int] = (),
     ) -> Mask:
-        """Return which places are visible at `moment`; with `ended`, also those that are over.
+        """Return which places are visible at `moment`; with `ended`, also ended nodes.
 
-        With `types`, only nodes of these types, and the rows that are `instances` of them.
+        With `types`, only nodes of these types and the rows in `instances`.
         """
         mask = np.ones(len(self), dtype=np.bool_)
         at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
@@ -534,13 +537,13 @@ class HeldWorld:
         return mask
 
     def are_answers(self, doors: bool = False) -> Mask:
-        """Return which places can be answers; with `doors`, also nodes with a name only."""
+        """Return which places can be answers; with `doors`, also nodes that have only a name."""
         mask = np.frombuffer(self.answers, dtype=np.int8).astype(np.bool_)
         return mask | np.frombuffer(self.doors, dtype=np.bool_) if doors else mask
 
 
 def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
-    """Return the words of a question that texts are searched for, with how much each counts."""
+    """Return the words of a question to search for, with their weights."""
     return weights_of(asked(question, languages), SCALARS.frame_weight)
 
 
@@ -550,7 +553,7 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
 
 
 class ChosenIds(Sequence[bytes]):
-    """The ids at some places. Of thousands of candidates, those of a few are looked at."""
+    """The ids at some places, looked up on access: of thousands of candidates few are needed."""
 
     def __init__(self, ids: Sequence[bytes], places: NDArray[np.intp]) -> None:
         self._ids = ids
@@ -564,7 +567,7 @@ class ChosenIds(Sequence[bytes]):
 
 
 class VectorRows:
-    """The vectors at some places of a matrix, which is never copied."""
+    """The vectors at some places of a matrix, without a copy of the matrix."""
 
     def __init__(self, matrix: NDArray[np.float32], places: NDArray[np.intp]) -> None:
         self._matrix = matrix
@@ -573,8 +576,8 @@ class VectorRows:
     def of(self, vector: NDArray[np.float32]) -> Scores:
         """Return the cosine of each place with a vector.
 
-        Computed row by row: a product of the whole matrix rounds a row by its position, so equal
-        texts would get different cosines.
+        Computed row by row: a matrix product rounds a row by its position, so equal texts would get
+        different cosines.
         """
         near: Scores = np.vecdot(self._matrix, vector)[self._places].astype(np.float64)
         return near
@@ -589,7 +592,7 @@ def ranked(scores: Scores, ids: Sequence[bytes], depth: int) -> list[int]:
     """Return the best `depth` places with a score above 0; ties by id."""
     candidates = np.flatnonzero(scores > 0)
     if len(candidates) > depth:
-        # All ties with the last one stay in, for the ids to decide.
+        # All ties with the last one stay, so that the ids decide.
         least = np.partition(scores[candidates], len(candidates) - depth)[-depth]
         candidates = candidates[scores[candidates] >= least]
     order = sorted(candidates.tolist(), key=lambda place: (-scores[place], ids[place]))

@@ -1,12 +1,12 @@
-"""Large worlds: what is or was inside worlds too large to be held, and how near its vectors are.
+"""Large worlds: the rows and vectors of worlds that are too large to be held.
 
-A held world has the words, names and times of its nodes. Of a larger one only the rows are kept,
-and the vectors after the first question by meaning; both follow the journal. So every vector inside
-is compared, and the size of a world is its own: whatever lies outside changes neither which nodes
-are found nor how they rank. A graph of neighbours that several scopes share would change both:
-where it leads depends on everything in it.
+A held world has the words, names and times of its nodes. Of a larger world only the rows are held
+and, after the first question by meaning, the vectors; both follow the journal. So every vector
+inside is compared, and nodes outside change neither which nodes are found nor how they rank. A
+nearest-neighbour graph that several scopes share would change both, because a search in it is
+guided by all vectors.
 
-The rows are those of any time. Which of them a caller sees at a moment, the view says.
+The rows include nodes of the past; the view decides which of them a caller sees at a moment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LargeWorld(HeldWorld):
     def _new_rows(
         self, reader: Reader, before: Head, head: Head, changes: list[Change], moment: Moment
     ) -> list[int] | None:
-        """Return the new nodes inside; None if older nodes have moved in. Who left stays a row."""
+        """Return the new nodes inside; None if older nodes moved in. Nodes that left stay."""
         moved = [reader.node_row(change.id) or 0 for change in changes if change.kind == "place"]
         for parent in reader.parents(moved).values() if moved else ():
             if parent in self.place or parent in self.worlds:

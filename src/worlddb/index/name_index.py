@@ -1,11 +1,11 @@
-"""The name index: which nodes a name may mean.
+"""The name index: the nodes that a name may refer to.
 
-Each name is filed twice: among all names, and among the names of its world. So a name that
+Each name is stored twice: among all names, and among the names of its world. So a name that
 thousands of users have is still found in the caller's own world, and its frequency elsewhere does
-not matter there.
+not matter.
 
-The index is derived. It is brought up to the last commit when a name is resolved, whoever wrote
-that commit. A write that resolves names adds its own nodes in the same transaction.
+The index is derived. It is brought up to the last commit when a name is resolved, whichever process
+wrote that commit. A write that resolves names adds its own nodes in the same transaction.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 
-KEYS_CACHED = 1 << 14  # A text's names are looked up by their keys, then filed under them.
-FRAMES_CACHED = 256  # A text is compared by its frames, then filed under them in the same write.
+KEYS_CACHED = 1 << 14  # a write looks up the names of a text, then stores them
+FRAMES_CACHED = 256  # a write compares a text by its frames, then stores it under them
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
 TURN = "Turn"
 STATED = frozenset({"Memory", TURN})
-"""Types of texts that are filed by their frames: the same words with the value left open."""
+"""Types of texts that are indexed by their frames: the same words with the value left open."""
 
 STATING = frozenset({"Memory", "Fact"})
-"""Types whose nodes state something of what they open with. A turn of a chat answers another."""
+"""Types whose opening words say what they are about. A turn of a chat opens with an answer."""
 
 Postings = list[tuple[int, int]]
 """(key number, node row) pairs."""
@@ -47,17 +47,17 @@ def key_number(key: str) -> int:
 
 @lru_cache(maxsize=KEYS_CACHED)
 def name_number(key: str, world: int = ROOT_ROW) -> int:
-    """Return the key number of a name among the names of a world; of the root, among all names."""
+    """Return the key number of a name among the names of a world; for the root, among all names."""
     return key_number(f"name\0{key}" if world == ROOT_ROW else f"name\0{world}\0{key}")
 
 
 def speaker_name(type_: str, name: str) -> str:
-    """Return who states a text; a memory is the user's own."""
+    """Return the speaker of a text; a memory is spoken by the user."""
     return name.casefold() if type_ == TURN and name.casefold() != "user" else ""
 
 
 def frame_numbers(text: str, speaker: str, world: int) -> tuple[int, ...]:
-    """Return the key numbers under which what one speaker states in a world is filed, by frame."""
+    """Return the key numbers, one per frame, of a statement by a speaker in a world."""
     said = statement_of(text)
     return () if said is None else _frame_numbers(said, speaker, world)
 
@@ -69,7 +69,7 @@ def _frame_numbers(said: Statement, speaker: str, world: int) -> tuple[int, ...]
 
 
 class NameIndex:
-    """The name index of one store, with functions for the keys of names and of attributes."""
+    """The name index of one store. `keys` and `attribute_keys` compute the index keys."""
 
     def __init__(self, store: Store, keys: Keys, attribute_keys: AttributeKeys) -> None:
         self._store = store
@@ -77,7 +77,7 @@ class NameIndex:
         self._attribute_keys = attribute_keys
 
     def is_current(self, reader: Reader) -> bool:
-        """Tell whether the index has reached the commit of a snapshot."""
+        """Return whether the index has reached the commit of a snapshot."""
         head = reader.head()
         return (
             reader.lookups.is_begun()
@@ -96,7 +96,7 @@ class NameIndex:
         if not is_begun:
             with self._store.derive() as session:
                 if not session.lookups.is_begun():
-                    # From here on, moved and erased nodes are recorded.
+                    # From this point on, moved and erased nodes are recorded.
                     session.lookups.set_reached(*session.lookups.reached())
         while True:
             with self._store.read() as reader:
@@ -122,7 +122,7 @@ class NameIndex:
     def take_in(self, session: Reader, last: int, notes: int) -> None:
         """Index what an open transaction has written: its nodes up to row `last`, and its notes.
 
-        Nothing is done if the index has not reached the commit before.
+        Does nothing if the index has not reached the commit before.
         """
         head = session.head()
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
@@ -134,12 +134,12 @@ class NameIndex:
             _put(session, filed, names, last, notes)
 
     def filed(self, reader: Reader) -> tuple[set[tuple[int, int]], Counter[int]]:
-        """Return the postings that a current index has to have, and the names of each world."""
+        """Return the postings that a current index must have, and the number of names per world."""
         filed, names = self._of_nodes(reader, range(ROOT_ROW + 1, reader.head().nodes + 1))
         return {*filed, *self._of_notes(reader, 0)}, names
 
     def _of_nodes(self, reader: Reader, rows: Iterable[int]) -> tuple[Postings, Counter[int]]:
-        """Return the postings of some nodes, and how many named nodes each world has."""
+        """Return the postings of some nodes, and the number of named nodes per world."""
         filed: Postings = []
         names: Counter[int] = Counter()
         bodies = list(reader.bodies(rows))
@@ -165,11 +165,11 @@ class NameIndex:
         )
 
     def _of_moved(self, reader: Reader, rows: list[int], names: Counter[int]) -> Postings:
-        """Return the postings of nodes that are in another world now, and count them there."""
+        """Return the postings of nodes that moved to another world, and count them there."""
         if not rows:
             return []
         filed, came = self._of_nodes(reader, rows)
-        del came[ROOT_ROW]  # Counted there before.
+        del came[ROOT_ROW]  # They were counted in the root before.
         names += came
         return filed + self._of_aliases_and_attributes(
             reader, reader.aliases(rows), reader.lookups.attributes(rows)
@@ -205,5 +205,5 @@ def _put(session: Reader, filed: Postings, names: Counter[int], last: int, notes
 
 
 def opening_key(body: BodyRow) -> str:
-    """Return the key of the words that a memory opens with; empty for anything else."""
+    """Return the key of a memory's opening words; empty for any other node."""
     return name_key(opening_of(body.content)) if body.type in STATING else ""

@@ -4,8 +4,8 @@
              └───────── search ────────┘
 
 New and changed vectors go to the tail, which every search scans, so a change counts at once. Up to
-`exact_below` vectors everything is tail and answers are exact. Beyond that, the oldest slots of the
-tail move into a graph, a few with every put, and answers from the graph are approximate.
+`exact_below` vectors everything is in the tail and answers are exact. Beyond that, the oldest slots
+of the tail move into a graph, a few with every put, and answers from the graph are approximate.
 
 N1  A removed row, or the old vector of a replaced row, is never returned.
 N2  A search returns k rows if k rows are allowed, and only allowed rows.
@@ -262,8 +262,8 @@ class Nearest:
     ) -> None:
         """Write the index to a file, which replaces the one that is there.
 
-        Vectors tell much of the texts: only the owner may read the file, or whoever may read the
-        file `like`; with a `seal`, only who has its key.
+        Vectors reveal much of the texts, so only the owner may read the file, or whoever may read
+        the file `like`; with a `seal`, only a holder of its key.
 
         Raises:
             InvalidInputError: the stamp is too long.
@@ -300,7 +300,7 @@ class Nearest:
             stamp: the expected stamp; None for any.
             dim: the expected length of the vectors; None for any.
             exact_below: as for a new index.
-            seal: what the file was sealed by.
+            seal: the seal that the file was written with.
         """
         found = _read_file(path, stamp, dim, seal)
         if found is None:
@@ -389,8 +389,9 @@ class Nearest:
     ) -> list[tuple[int, float]] | None:
         """Search graph and tail ever deeper, until no row left out can belong to the k best.
 
-        None if an exact scan takes less time. The time of a scan grows with the rows, the time of
-        the graph with its depth; `exact_below` rows take as long as the least depth.
+        Returns None if an exact scan takes less time. The time of a scan grows with the rows, that
+        of the graph with its depth; a search at the least depth takes as long as a scan of
+        `exact_below` rows.
         """
         slots, graph = self._slots, self._graph
         seen = slots.live if allowed is None else min(len(allowed), slots.live)
@@ -447,7 +448,7 @@ class SealedStream:
         self._waiting = bytearray()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Add data; what fills a block is written."""
+        """Add data; full blocks are written."""
         for start in range(0, len(data), BLOCK_BYTES):
             self._waiting += data[start : start + BLOCK_BYTES]
             if len(self._waiting) >= BLOCK_BYTES:
@@ -463,7 +464,7 @@ class SealedStream:
         del self._waiting[:size]
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, or all that are left; what cannot be opened ends the file."""
+        """Return the next bytes, or all that are left; an unreadable block ends the file."""
         while size < 0 or len(self._waiting) < size:
             length = self._file.read(_BLOCK.size)
             if len(length) < _BLOCK.size:

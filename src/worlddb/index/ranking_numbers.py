@@ -1,9 +1,9 @@
 """The numbers that decide the order of hits, read once from `ranking.json` beside this file.
 
-`ranking.json` says of each number what it means, how it was chosen (fitted on benchmark questions,
-measured one at a time, or a convention) and which value switches its feature off; and of the whole,
-from which data, seed and command it comes. `worlddb eval fit` fits the weights,
-`python -m bench.ablation` measures what each number is worth.
+`ranking.json` says for each number what it means, how it was chosen (fitted on benchmark questions,
+measured one at a time, or a convention) and which value switches its feature off. For the whole
+file it names data, seed and command. `worlddb eval fit` fits the weights, and `python -m
+bench.ablation` measures what each number is worth.
 """
 
 from __future__ import annotations

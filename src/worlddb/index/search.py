@@ -1,8 +1,8 @@
-"""Search: the derived state of one open store in memory. Vectors, held worlds, recall counts.
+"""Search: the derived state of one open store: vectors, held worlds and recall counts.
 
-*Search* holds the parts of one store. No embedder is loaded before the first search that needs it.
-*HeldWorlds* are the small worlds that are searched in memory. *VectorFollower* embeds what was
-committed, in a thread. *RecallCounter* counts how often a memory was a hit, and saves in batches.
+*Search* holds these parts. An embedder is loaded by the first search that needs it. *HeldWorlds*
+are the small worlds that are searched in memory. *VectorFollower* is a thread that embeds new
+commits. *RecallCounter* counts how often a memory was a hit, and saves the counts in batches.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ POOLINGS = ("attention", "mean")
 MODEL_ID_BYTES_MAX = 4096  # stored with every store; longer than any path or model name in use
 
 Progress = Callable[[int, int], None]
-"""Called with how many nodes are done, and how many there are."""
+"""Called with the number of nodes done and the number of all nodes."""
 HELD_MAX = 16_384
 """A world with more nodes is searched through the indexes of the whole store."""
 NODES_MAX = 262_144
-"""Nodes held in all worlds together; bounds the memory."""
+"""Nodes in all held worlds together; bounds the memory."""
 UNFILED_MAX = 1_000
-"""Nodes that the name index may be behind; a recall compares so many names one by one."""
+"""Unindexed names up to this number are compared one by one; above it they are indexed first."""
 WORLDS_MAX = 1_024
-"""Worlds that are held or remembered as too large; each moment of a world counts as one."""
-HELD_S_MAX = 10  # seconds; far longer than a recall holds a world. Then another copy is made.
+"""Worlds that are held or known to be too large; each moment of a world counts as one."""
+HELD_S_MAX = 10  # seconds; far longer than a recall holds a world; after it, another copy is made
 UNSAVED_MAX = 1_000
-"""Memories with unsaved counts that trigger a save. Bounds memory and the loss after a kill."""
+"""Memories with unsaved counts that trigger a save; bounds the memory, and the loss by a kill."""
 SAVE_EVERY_MICROS = 30_000_000
-"""Counts only rank; to lose half a minute of them in a kill is no harm."""
+"""Counts only affect ranking, so a kill may lose half a minute of them."""
 SAVE_TIMEOUT_S = 1.0
 """How long a save waits for the write lock. It may fail: the counts are kept."""
 CLOSE_TIMEOUT_S = 0.2
 """How long the last save may delay `close`."""
-LOOK_S = 0.1  # Between two looks for new commits, whoever made them: much shorter than a thought.
-RETRY_S = 5.0  # After an embedder has failed: an endpoint that is down needs longer than a moment.
-STOPPING_S_MAX = 5.0  # Longer than a batch takes; then the thread, a daemon, is left behind.
+LOOK_S = 0.1  # between two checks for new commits of any process
+RETRY_S = 5.0  # pause after an embedder failed: an endpoint that is down needs time
+STOPPING_S_MAX = 5.0  # longer than a batch takes; after it the daemon thread is abandoned
 
 log = logging.getLogger(__name__)
-log.addHandler(logging.NullHandler())  # A library says nothing unless somebody listens.
+log.addHandler(logging.NullHandler())  # A library logs nothing unless the program asks for it.
 
 
 class Search:
@@ -114,9 +114,10 @@ class Search:
 
     @contextmanager
     def snapshot(self, *, by_meaning: bool) -> Iterator[Reader]:
-        """Yield a snapshot for a recall; what a bulk load left to do is done before it.
+        """Yield a snapshot for a recall, after the work that a bulk load left undone.
 
-        Its names are filed, and with `by_meaning` its nodes embedded, unless a thread does both.
+        Names are indexed first, and with `by_meaning` nodes are embedded, unless a thread does
+        both.
 
         Raises:
             ProviderError, ConflictError: as `Vectors.catch_up`.
@@ -134,19 +135,19 @@ class Search:
         return self.vectors().snapshot() if by_meaning else self._store.read()
 
     def lacks_names(self, reader: Reader) -> bool:
-        """Return whether so many names are not filed that they are better filed than searched."""
+        """Return whether so many names are unindexed that indexing them beats comparing them."""
         nodes = reader.head().nodes
         if nodes <= HELD_MAX or self._store.read_only or reader.is_uncommitted:
-            return False  # A world in memory has names of its own.
+            return False  # A held world has a name table of its own.
         return nodes - reader.lookups.reached()[0] > UNFILED_MAX
 
     def file_names(self) -> None:
-        """File all names; nothing is done if the store cannot be written at the moment."""
+        """Index all names; does nothing if the store cannot be written now."""
         with suppress(WorldDBError):
             self._names.catch_up()
 
     def follow_names(self) -> None:
-        """File names if many are not."""
+        """Index names if many are unindexed."""
         with self._store.read() as reader:
             is_behind = self.lacks_names(reader)
         if is_behind:
@@ -169,7 +170,7 @@ class Search:
             ) from error
 
     def _recorded(self) -> str | None:
-        """Return the model that made this store's vectors; None if it has none."""
+        """Return the model that made this store's vectors; None if there are none."""
         with self._store.read() as reader:
             return next((row.id for row in reader.derived.models() if row.active), None)
 
@@ -185,9 +186,9 @@ class Search:
             )
 
     def reindex(self, embedder: Embedder | str | None, on_progress: Progress) -> str:
-        """Embed all nodes without a vector, or every node by another embedder; return its model.
+        """Embed nodes without a vector, or all nodes with another embedder; return its name.
 
-        Other derived data that was lost is rebuilt too, also without an embedder.
+        Lost derived data is rebuilt as well, also without an embedder.
 
         Raises:
             ProviderError: the embedder failed; finished work is kept, and the next call goes on.
@@ -217,13 +218,13 @@ class Search:
     def interior(
         self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
     ) -> AbstractContextManager[HeldWorld | None]:
-        """Hold worlds in memory as of the reader's commit; yields None if they are too large."""
+        """Hold worlds in memory at the reader's commit; yields None if they are too large."""
         return self._holders().holding(reader, worlds, moment, members)
 
     def large(
         self, reader: Reader, worlds: Sequence[int], moment: Moment, members: bool
     ) -> AbstractContextManager[HeldWorld | None]:
-        """Hold what is or was inside worlds of any size: the rows, and their vectors."""
+        """Hold the rows and vectors of worlds of any size, with rows of the past."""
         return self._holders().holding_rows(reader, worlds, moment, members)
 
     def _holders(self) -> HeldWorlds:
@@ -233,7 +234,7 @@ class Search:
             return self._interiors
 
     def wide(self) -> StoreSearch:
-        """Return the search through the whole-store indexes, for worlds too large to be held."""
+        """Return the search through the whole store, for worlds too large to be held."""
         with self._lock:
             if self._wide is None:
                 from worlddb.index.store_search import StoreSearch
@@ -242,9 +243,9 @@ class Search:
             return self._wide
 
     def follow(self, *, elsewhere: bool = False) -> None:
-        """Embed in the background from now on; nothing is done without an embedder.
+        """Embed in the background from now on; does nothing without an embedder.
 
-        `elsewhere`: another process does so. What a recall embeds here is not stored.
+        With `elsewhere`, another process embeds; vectors that a recall makes here are not stored.
 
         Raises:
             ProviderError: as `vectors`.
@@ -255,21 +256,21 @@ class Search:
             self._follower = VectorFollower(self.vectors(), self.follow_names)
 
     def _unfollow(self) -> bool:
-        """End the thread that embeds; return whether there was one."""
+        """Stop the embedding thread; return whether there was one."""
         follower, self._follower = self._follower, None
         if follower is not None:
             follower.stop()
         return follower is not None
 
     def unembedded(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
-        """Return how many nodes that `keep` lets through wait for a vector in the background."""
+        """Return how many nodes accepted by `keep` wait for a vector in the background."""
         found = self._vectors
         if found is None or not found.is_followed or found.is_current(reader):
             return 0
         return self.vectors().missing(reader, keep)
 
     def row_filter(self, reader: Reader, condition: Condition, known: int | None) -> RowFilter:
-        """Return what a filter says of the rows of a snapshot, as of commit `known`."""
+        """Return the filter for a condition on the rows of a snapshot, as of commit `known`."""
         with self._lock:
             if self._fields is None:
                 from worlddb.index.field_index import FieldIndex
@@ -292,24 +293,25 @@ class Search:
                 os.remove(saved)
 
     def close(self) -> None:
-        """End the thread that embeds, and save the nearest-neighbour index, if there is one."""
+        """Stop the embedding thread, and save the nearest-neighbour index, if there is one."""
         self._unfollow()
         with self._lock:
             if self._wide is not None:
                 self._wide.close()
 
     def _made(self, embedder: Embedder | str) -> Embedder:
-        """Return the embedder of a name, or the given embedder after a check.
+        """Return the embedder with a name, or the given embedder after a check.
 
         Raises:
-            InvalidInputError: an unknown name, or an object that is no embedder.
+            InvalidInputError: an unknown name, or an object that is not an embedder.
         """
         if isinstance(embedder, str):
             from worlddb.embed.embedder_catalog import embedder_named
 
             return embedder_named(embedder, models_dir=self._models_dir)
         needed = ("model_id", "dim", "embed_queries", "embed_documents")
-        # A property is not read if it is there: some embedders ask their model for `dim`.
+        # An attribute is not read to see whether it exists: some embedders load a model to get
+        # `dim`.
         missing = [
             name
             for name in needed
@@ -326,7 +328,7 @@ class Search:
 
 
 class AnyMoment(Moment):
-    """At no time in particular: what began later or has ended counts, too."""
+    """Any time at all: nodes that begin later or have ended count, too."""
 
     __slots__ = ()
 
@@ -336,7 +338,7 @@ class AnyMoment(Moment):
 
 
 class HeldKey(NamedTuple):
-    """What is held: some worlds, with or without their members, at a moment."""
+    """Key of a held world: some worlds, with or without their members, at a moment."""
 
     worlds: tuple[int, ...]
     members: bool
@@ -345,21 +347,21 @@ class HeldKey(NamedTuple):
 
 
 def _new_world(key: HeldKey) -> HeldWorld:
-    """Return worlds in memory that nothing was read of yet."""
+    """Return an empty held world, to be read later."""
     from worlddb.index.held_world import HeldWorld  # Late: opening a store needs no numpy.
 
     return HeldWorld(key.worlds, key.members)
 
 
 def _new_large_world(key: HeldKey) -> HeldWorld:
-    """Return worlds of which only the rows will be held."""
+    """Return an empty large world, of which only the rows will be held."""
     from worlddb.index.large_world import LargeWorld
 
     return LargeWorld(key.worlds, key.members)
 
 
 class HeldWorlds:
-    """The worlds of one open store that are held in memory; the least recently used goes first."""
+    """The worlds of one open store that are held in memory; the least recently used is dropped."""
 
     def __init__(
         self, held_max: int = HELD_MAX, make: Callable[[HeldKey], HeldWorld] = _new_world
@@ -374,7 +376,7 @@ class HeldWorlds:
     def holding_rows(
         self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
     ) -> AbstractContextManager[HeldWorld | None]:
-        """Hold what is or was inside worlds of any size: the rows, and their vectors."""
+        """Hold the rows and vectors of worlds of any size, with rows of the past."""
         with self._lock:
             if self._large is None:
                 self._large = HeldWorlds(sys.maxsize, _new_large_world)
@@ -385,7 +387,7 @@ class HeldWorlds:
     def holding(
         self, reader: Reader, worlds: Iterable[int], moment: Moment, members: bool
     ) -> Iterator[HeldWorld | None]:
-        """Yield some worlds as of the reader's commit; None if they are too large.
+        """Yield some worlds at the reader's commit; None if they are too large.
 
         They are locked meanwhile and stay at that commit.
         """
@@ -395,20 +397,20 @@ class HeldWorlds:
             yield None
             return
         if reader.is_uncommitted:
-            # The transaction may be rolled back, so nothing of it is kept.
+            # The transaction may be rolled back, so this copy is not kept.
             passing = self._make(key)
             yield passing if passing.read(reader, moment, self._held_max) else None
             return
         found = self._held_or_new(key)
         if not found.lock.acquire(timeout=HELD_S_MAX):
             with self._lock:
-                self._held.pop(key, None)  # An interrupt has left it locked.
+                self._held.pop(key, None)  # It was left locked by an interrupt.
             found = self._held_or_new(key)
             found.lock.acquire()
         lock = found.lock
         try:
             if found.head is not None and found.head.seq > head.seq:
-                # Another thread is at a later commit; this snapshot gets a copy of its own.
+                # Another thread reads a later commit, so this snapshot gets its own copy.
                 found = self._make(key)
             if self._follow(key, found, reader, moment):
                 yield found
@@ -421,11 +423,12 @@ class HeldWorlds:
         if key.worlds == (ROOT_ROW,) and head.nodes > self._held_max + 1:
             from worlddb.index.held_world import nodes_at
 
-            # An earlier state is as large as it was then.
+            # A past state does not grow.
             return nodes_at(reader, key.known) > self._held_max + 1
         if key not in self._too_large or reader.is_uncommitted:
             return key in self._too_large
-        # Its own size alone decides: what is held must not depend on how the store grows elsewhere.
+        # Only its own size decides: growth of the store elsewhere must not change how it is
+        # searched.
         with self.holding_rows(reader, key.worlds, moment, key.members) as inside:
             return inside is None or len(inside) > self._held_max
 
@@ -438,20 +441,20 @@ class HeldWorlds:
             return found
 
     def _follow(self, key: HeldKey, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
-        """Bring held worlds to the reader's commit; return whether they fit."""
+        """Bring a held world to the reader's commit; return whether it fits."""
         fits = False
         try:
             try:
                 fits = found.follow(reader, moment, self._held_max)
             except BufferError:
-                # A call that was interrupted still looks into the arrays, so they cannot grow.
+                # An interrupted call may still use the arrays, so they cannot grow.
                 found.restart()
                 fits = found.follow(reader, moment, self._held_max)
         finally:
             with self._lock:
                 self._too_large.discard(key)
                 if not fits:
-                    # Too large, or stopped half-way and unusable.
+                    # Too large, or unusable because it was interrupted.
                     self._held.pop(key, None)
                 while len(self._held) > 1 and (
                     len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
@@ -470,12 +473,11 @@ class _StoppedError(Exception):
 
 
 class VectorFollower:
-    """Keeps the vectors of one open store up to the last commit, so that no recall has to embed.
+    """A thread that embeds every new commit, so that no recall has to.
 
-    A server has one (`db.embed_in_background()`). It also files the names of many nodes that were
-    written at once. While it runs, a recall takes the vectors that are there. Of the nodes that the
-    recall can see, it embeds the newest few itself; the others are found by their words and names
-    until the thread comes to them.
+    A server has one (`db.embed_in_background()`). It also indexes names after a bulk load. While it
+    runs, a recall uses the vectors that exist and embeds only the newest few visible nodes itself;
+    the others are found by words and names until the thread has embedded them.
     """
 
     def __init__(self, vectors: Vectors, follow_names: Callable[[], None]) -> None:
@@ -504,18 +506,17 @@ class VectorFollower:
             raise _StoppedError
 
     def stop(self) -> None:
-        """End the thread; what is embedded by then is kept."""
+        """Stop the thread; vectors made so far are kept."""
         self._stop.set()
         self._thread.join(STOPPING_S_MAX)
         self._vectors.is_followed = False
 
 
 class RecallCounter:
-    """How often each memory of one open store was recalled, counted in memory and saved in batches.
+    """Counts how often each memory of one open store was recalled, and saves in batches.
 
-    A thread saves the counts, without a commit: when there are many, when some time has passed, and
-    when the store closes. Counts that cannot be saved are kept for the next time. A read-only store
-    counts nothing.
+    A thread saves the counts, without a commit: when there are many, after some time, and when the
+    store closes. Counts that cannot be saved are kept. A read-only store counts nothing.
     """
 
     def __init__(self, store: Store, clock: Callable[[], int]) -> None:
@@ -552,7 +553,7 @@ class RecallCounter:
             self._saver = saver
         try:
             saver.start()
-        except RuntimeError:  # No more threads, or the interpreter is ending.
+        except RuntimeError:  # No thread can start, or the interpreter is ending.
             with self._lock:
                 self._saver = None
 
@@ -564,7 +565,7 @@ class RecallCounter:
                 self._saver = None
 
     def flush(self, timeout_s: float = SAVE_TIMEOUT_S) -> bool:
-        """Save the counts; return whether none is left."""
+        """Save the counts; return whether all are saved."""
         with self._lock:
             taken, self._unsaved = self._unsaved, {}
         if not taken or self._is_off:
@@ -585,13 +586,13 @@ class RecallCounter:
         return True
 
     def close(self) -> None:
-        """Save the rest, if that is quick, and count no more."""
+        """Save the remaining counts if that is quick, and stop counting."""
         self.wait()
         self.flush(CLOSE_TIMEOUT_S)
         self._is_off = True
 
     def wait(self) -> None:
-        """Wait for a save that is under way."""
+        """Wait until a running save has ended."""
         with self._lock:
             saver = self._saver
         if saver is not None:

@@ -1,12 +1,12 @@
-"""The sets of children and edges of a world, as pages in the store.
+"""The sets of children and edges of a world, stored as pages.
 
-A set is a tree of pages, the tree of the set digest (`model/address.py`). A leaf page is a bucket:
-its sorted members, one after the other. A fork page holds the digests of its 16 parts, then their
-sizes, 4 bytes big-endian each. One change reads and writes one leaf and the forks above it, so it
-costs O(log n).
+A set is a tree of pages: the tree of the set digest (`model/address.py`). A leaf page is a bucket
+with its sorted members, one after the other. A fork page holds the digests of its 16 parts, then
+their sizes, 4 bytes big-endian each. A change reads and writes one leaf and the forks above it, so
+it costs O(log n).
 
-Pages are derived. The store may write them later than the commit that changed them; until then the
-changes wait beside them as puts and drops. `PresentPages` shows both together.
+Pages are derived. The store may write them some commits later; until then the changes are stored
+beside them as puts and drops. `PresentPages` combines both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SORT_WITH_NUMPY_MIN = 20_000  # with fewer members, plain `sorted` is as fast
 Pages = dict[str, tuple[int, bytes]]
 """Pages by path: whether the page is a fork (0 or 1), and its bytes."""
 Changed = dict[str, tuple[int, bytes] | None]
-"""Changed pages by path; None for a page that is gone."""
+"""Changed pages by path; None for a deleted page."""
 
 _SIZES = struct.Struct(f">{FORK_WIDTH}I")
 _SIZE = struct.Struct(">I")
@@ -46,10 +46,10 @@ _DIGESTS_BYTES = 32 * FORK_WIDTH
 
 
 class PageSource(Protocol):
-    """Anything that has pages: a reader of a store, or `PresentPages`."""
+    """An object with pages: a reader of a store, or `PresentPages`."""
 
     def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
-        """Return one page of a world's set: whether it is a fork, and its bytes."""
+        """Return a page of a world's set: whether it is a fork, and its bytes."""
 
 
 def members_of(body: bytes, width: int) -> list[bytes]:
@@ -87,7 +87,7 @@ def digest_of(source: PageSource, world: int, kind: int) -> bytes:
 
 
 def digest_and_pages(members: Sequence[bytes], path: str = "") -> tuple[bytes, Pages]:
-    """Return the digest of sorted members and their pages, which follow from the set alone."""
+    """Return the digest of sorted members, and their pages; both depend on the set alone."""
     pages: Pages = {}
     if len(members) <= BUCKET_MAX:
         if members:
@@ -119,14 +119,14 @@ def leaf_and_forks(
 
 
 class SetLayout(NamedTuple):
-    """A new set, prepared without the store: its digest and its pages."""
+    """A new set, computed without the store: its digest and its pages."""
 
     digest: bytes
     pages: Pages
 
 
 def lay_out(members: list[bytes]) -> SetLayout:
-    """Prepare a large new set, while the store is busy with something else."""
+    """Compute a large new set, while the store is busy with something else."""
     return SetLayout(*digest_and_pages(sort_members(members)))
 
 
@@ -140,8 +140,8 @@ def change(
 ) -> tuple[bytes, Changed]:
     """Put members (replacing those with the same address) and drop addresses.
 
-    Returns the new digest and the changed pages. `laid` is `put` prepared by `lay_out`; it is used
-    if the set was empty before.
+    Returns the new digest and the changed pages. `laid` is `put` as computed by `lay_out`; it is
+    used if the set was empty before.
     """
     dropped = sorted(drop)
     if laid is not None and not dropped and source.page(world, kind, "") is None:
@@ -154,7 +154,7 @@ def change(
 
 
 def merge(changes: Iterable[SetChange]) -> dict[tuple[int, int], tuple[list[bytes], set[bytes]]]:
-    """Return the joint change of several commits to each set: (world, kind) → (put, drop)."""
+    """Return the changes of several commits combined by set: (world, kind) → (put, drop)."""
     puts: dict[tuple[int, int], dict[bytes, bytes]] = {}
     drops: dict[tuple[int, int], set[bytes]] = {}
     for _, world, kind, put, drop in changes:
@@ -179,7 +179,7 @@ class PresentPages:
         self._changed: dict[tuple[int, int], Changed] = {}
 
     def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
-        """Return one page of a world's set: whether it is a fork, and its bytes."""
+        """Return a page of a world's set: whether it is a fork, and its bytes."""
         key = world, kind
         if key in self._waiting:
             put, drop = self._waiting.pop(key)
@@ -207,7 +207,7 @@ def sort_members(members: list[bytes]) -> list[bytes]:
 
 
 class _Change:
-    """One change of one set: pages are read on the way down, new pages are collected."""
+    """A change of one set: reads pages on the way down and collects the new pages."""
 
     def __init__(self, source: PageSource, world: int, kind: int) -> None:
         self.source = source
@@ -256,7 +256,7 @@ class _Change:
         return digest, len(members)
 
     def _take_in(self, path: str, sizes: Sequence[int]) -> list[bytes]:
-        """Remove the leaves below a fork that has become small; return their members."""
+        """Remove the leaves below a fork that has become too small; return their members."""
         members: list[bytes] = []
         for i, size in enumerate(sizes):
             below = path + NIBBLES[i]
@@ -270,7 +270,7 @@ class _Change:
 
 
 def _with_members(body: bytes, width: int, put: Sequence[bytes]) -> bytes:
-    """Return a leaf page with further members, which replace those of the same address."""
+    """Return a leaf page with added members, which replace those with the same address."""
     for member in put:
         ident, low, high = member[:32], 0, len(body) // width
         while low < high:
@@ -302,7 +302,7 @@ def _by_nibble(
 
 
 def _merge(before: list[bytes], put: Sequence[bytes], drop: Sequence[bytes]) -> Sequence[bytes]:
-    """Return sorted members after puts, which replace members of the same address, and drops."""
+    """Return sorted members after puts (which replace equal addresses) and drops."""
     if not before and not drop:
         return put
     if len(put) > len(before):

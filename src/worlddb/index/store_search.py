@@ -1,17 +1,17 @@
-"""Search through the indexes of a whole store, for worlds too large to be held in memory.
+"""Search through the indexes of the whole store, for worlds too large to be held in memory.
 
-Words: the full-text index finds candidates by the rarer words of the question, which are few;
-common words only help to rank them. A question of common words alone is answered from the newest
-nodes that contain them. Vectors: the nearest-neighbour index. Nodes outside the caller's view are
-left out, and the search goes deeper until enough nodes are left.
+Words: the full-text index finds candidates by the rarer words of the question; common words only
+affect their ranking. A question of common words alone is answered from the newest nodes that
+contain them. Vectors: the nearest-neighbour index. Nodes outside the view are left out, and the
+search goes deeper until enough nodes are left.
 
-How rare a word is elsewhere is no business of who asks inside a world. There each word is counted,
-its newest nodes are taken, and every vector is compared, inside the view alone: what lies outside
-changes neither which nodes are found nor their scores. It costs time only.
+A search inside a world must not depend on the rest of the store. So the words are counted inside
+the view, the newest nodes of each word are the candidates, and every vector inside is compared.
+Nodes outside change neither which nodes are found nor their scores, only the time.
 
-The nearest-neighbour index is built at the first search of a large world and saved beside the store
-when it closes. It is used again if the journal still holds the commit at which it was saved. The
-file is derived: deleting it only costs time.
+The nearest-neighbour index is built by the first search of a large world, and saved beside the
+store when it closes. It is loaded again if the journal still has the commit at which it was saved.
+The file is derived: deleting it only costs time.
 """
 
 from __future__ import annotations
@@ -40,40 +40,39 @@ from worlddb.store.rows import ROOT_ROW, ModelRow
 from worlddb.view.visibility import Moment, View, is_answer
 
 CANDIDATES_MAX = 1_200
-"""About how many nodes the database ranks for one question; more would take too long."""
+"""Nodes, about, that the database ranks for one question; more would take too long."""
 WEIGHED_TIMES, WEIGHED_MIN = 3, 30
-"""How many candidates per wanted node, and at least, common words may still reorder."""
+"""Candidates per wanted node, and at least, that common words may still reorder."""
 INSIDE_MAX = 200
-"""Nodes of one word that are ranked inside a world, the newest; six words make CANDIDATES_MAX."""
+"""Newest nodes per word that are ranked inside a world; six words make CANDIDATES_MAX."""
 INSIDE_NODES = 1 << 12
-"""How far the nodes of a world are counted: nearly every world that is not held has more."""
-INSIDE_WORDS = 20.0  # words of a node on average: a memory is a sentence or two
+"""Nodes of a world that are counted at most: nearly every world that is not held has more."""
+INSIDE_WORDS = 20.0  # assumed words per node: a memory is a sentence or two
 DEPTH_GROWTH = 4  # factor by which a search that kept too few nodes looks deeper
 COUNTS_MAX = 100_000  # words whose counts are remembered: some megabytes
 REMEMBERED_FROM = 200  # a rarer word is counted each time: one more node changes its weight
 GROWTH = 1.1  # counts are read again when the store has grown by a tenth
 SAMPLED_NODES = 2_048
-"""Nodes of which a sample is made. Where one in six is an answer, 340 are left, and their spread is
-known within some 4 %."""
-SAMPLE_MIN = 50  # answers; fewer tell nothing of the others
-SAMPLES_KEPT = 8  # a few megabytes; one for each set of types that is asked for
+"""Nodes per sample. If one in six is an answer, 340 are left: the standard error is about 4 %."""
+SAMPLE_MIN = 50  # answers; fewer say nothing about the rest
+SAMPLES_KEPT = 8  # a few megabytes; one for each set of requested types
 
 SUFFIX = "-vectors"
 Keep = Callable[[Sequence[int]], set[int]]
-"""Returns the rows that the caller may see."""
+"""Returns those of the given rows that the caller may see."""
 Found = list[tuple[int, float]]
 """(row, score) pairs."""
 Rows = NDArray[np.int64]
 LargeWorlds = Callable[
     [Reader, Sequence[int], Moment, bool], AbstractContextManager[HeldWorld | None]
 ]
-"""Holds the rows of worlds of any size, and their vectors; see `Search.large`."""
+"""Holds the rows and vectors of worlds of any size; see `Search.large`."""
 
 _PLACE = struct.Struct("<qq32s")
 
 
 class NodeSample(NamedTuple):
-    """Some nodes that could be answers, and about how many such nodes the store has."""
+    """A sample of the nodes that could be answers, and the estimated number of such nodes."""
 
     rows: list[int]
     text: Bm25
@@ -82,7 +81,7 @@ class NodeSample(NamedTuple):
 
 
 class NearestIndex:
-    """The nearest-neighbour index of one open store, kept up with its vectors."""
+    """The nearest-neighbour index of one open store, updated as vectors are added."""
 
     def __init__(self, store: Store) -> None:
         self._path = store.side_file(SUFFIX)
@@ -104,7 +103,7 @@ class NearestIndex:
             if self._index is None or held is None or model is None or _name(held) != _name(model):
                 self._load(reader, vectors)
             elif _place(model) < _place(held):
-                # Something was erased: its vector is gone, and all worlds are composed again.
+                # After an erasure its vector is gone, and all worlds are composed again.
                 self._load(reader, vectors)
             assert self._index is not None
             before = self._model
@@ -132,7 +131,7 @@ class NearestIndex:
             self._model = model._replace(embedded=embedded, seq=seq)
 
     def _follow(self, reader: Reader, model: ModelRow, before: ModelRow | None) -> None:
-        """Put the vectors that were embedded or composed since."""
+        """Add the vectors that were embedded or composed since the last call."""
         assert self._index is not None
         first = before.embedded + 1 if before is not None else 0
         found = list(reader.derived.vectors_after(model.number, first, self._composed_at))
@@ -146,7 +145,7 @@ class NearestIndex:
                 self._index.put(keys, values)
         self._model = model
         if model.embedded >= reader.head().nodes:
-            # Until then, more nodes of the same commit may follow and change its worlds again.
+            # More nodes of the same commit may follow and change its worlds again.
             self._composed_at = model.seq
         if self._composed_at >= 0:
             commit = reader.commits(self._composed_at - 1, 1, False)[0]
@@ -154,11 +153,11 @@ class NearestIndex:
             self._stamp = place + _name(model)
 
     def _put_unsaved(self, reader: Reader, vectors: Vectors) -> None:
-        """Put vectors that are not stored: the store is read-only, or a thread is still to come."""
+        """Add vectors that are not stored: the store is read-only, or a thread will store them."""
         assert self._index is not None
         last = self._unsaved_to if self._model is None else self._model.embedded
         newest = reader.head().nodes
-        # All others come by themselves; a search must not read a million that wait.
+        # A search must not load a million waiting vectors; the older ones come with the thread.
         early = newest - MISSING_MAX if vectors.is_followed else 0
         rows = np.arange(max(last, self._unsaved_to, early) + 1, newest + 1)
         if not len(rows):
@@ -175,7 +174,7 @@ class NearestIndex:
             self._index, self._stamp = None, b""
 
     def close(self) -> None:
-        """Save the index if it has changed; if the file cannot be written, the index is lost."""
+        """Save the index if it has changed; if the file cannot be written, it is not saved."""
         with self._lock:
             if self._path is None or self._index is None or self._stamp in (b"", self._saved):
                 return
@@ -190,14 +189,14 @@ def _place(model: ModelRow) -> tuple[int, int]:
 
 
 def _name(model: ModelRow) -> bytes:
-    """Return a digest of the embedder's name and of the way in which worlds are composed."""
+    """Return a digest of the embedder's name and the pooling of worlds."""
     return blake3(f"{model.pooling} {model.id}".encode()).digest()
 
 
 class WordCounts(NamedTuple):
-    """How many nodes have each word, of how many, how many words a node has on average.
+    """Word frequencies: nodes per word, number of nodes, and words per node on average.
 
-    `rows` are all nodes to be ranked, where they were found by counting; `found` are those of each
+    If the words were counted inside a view, `rows` are all candidates and `found` those of each
     word.
     """
 
@@ -209,13 +208,13 @@ class WordCounts(NamedTuple):
 
 
 def best_of(scored: Mapping[int, float], most: int) -> dict[int, float]:
-    """Return the best of some rows that have a score above 0, ties in the order of writing."""
+    """Return the best rows with a score above 0; ties in the order of writing."""
     order = sorted((row for row in scored if scored[row] > 0), key=lambda row: (-scored[row], row))
     return {row: scored[row] for row in order[:most]}
 
 
 class AskedInside(NamedTuple):
-    """What was found out about a view: the nodes of words, the rows inside, the smallest group."""
+    """What a thread has computed for a view: nodes by word, rows inside, and the smallest group."""
 
     view: View
     found: dict[str, list[int]]
@@ -238,7 +237,7 @@ class StoreSearch:
         self._last = threading.local()
 
     def forget(self) -> None:
-        """Drop the nearest-neighbour index without saving it, and what was sampled."""
+        """Drop the nearest-neighbour index without saving it, and all samples."""
         self._nearby.forget()
         with self._lock:
             self._samples.clear()
@@ -249,8 +248,8 @@ class StoreSearch:
     def sample(self, view: View, vectors: Vectors | None) -> NodeSample | None:
         """Return a sample of the nodes in a view that could be answers; None if there are few.
 
-        It tells how usual a score is, so it does not ask for validity: every n-th node up to the
-        last power of two.
+        The sample shows which scores are usual, so validity does not matter: it takes every n-th
+        node, with n a power of two.
         """
         reader, types = view.reader, view.types
         inside = None if is_whole(view) else self.rows_inside(view)
@@ -282,7 +281,7 @@ class StoreSearch:
     # -- words -------------------------------------------------------------------------------------
 
     def words_of(self, view: View, asked: Sequence[str]) -> WordCounts:
-        """Return how common words are: in the whole store, or inside a view of less than that."""
+        """Return how common words are: in the whole store, or inside a smaller view."""
         reader = view.reader
         if is_whole(view):
             average = reader.texts.average_length() or 1.0
@@ -297,7 +296,7 @@ class StoreSearch:
         return WordCounts(counts, total, INSIDE_WORDS, sorted(rows), found)
 
     def _inside(self, view: View, asked: Sequence[str]) -> dict[str, list[int]]:
-        """Return the newest nodes of each word inside a view; a recall asks for them repeatedly."""
+        """Return the newest nodes of each word inside a view; kept, as a recall asks repeatedly."""
         found = self._asked(view).found
         for word in asked:
             if word not in found:
@@ -305,18 +304,18 @@ class StoreSearch:
         return {word: found[word] for word in asked}
 
     def _asked(self, view: View) -> AskedInside:
-        """Return what this thread has found out about a view; a recall asks repeatedly."""
+        """Return what this thread has computed for a view; a recall asks repeatedly."""
         last: AskedInside | None = getattr(self._last, "asked", None)
         if last is None or last.view is not view:
             last = self._last.asked = AskedInside(view, {}, *self._rows_of_groups(view))
         return last
 
     def rows_inside(self, view: View) -> Rows:
-        """Return what is or was inside a view of less than the whole store, by row."""
+        """Return the rows inside a view that is smaller than the store, with rows of the past."""
         return self._asked(view).rows
 
     def _rows_of_groups(self, view: View) -> tuple[Rows, Sequence[int]]:
-        """Return the rows inside every group of worlds of a view, and its smallest group."""
+        """Return the rows inside every group of worlds of a view, and the smallest group."""
         found: list[tuple[Rows, Sequence[int]]] = []
         for group in (view.worlds, *view.within):
             if tuple(group) == (ROOT_ROW,):
@@ -365,7 +364,7 @@ class StoreSearch:
     def every(self, view: View, asked: Sequence[str], most: int) -> Found | None:
         """Return (row, score) of all visible nodes with any of the words, best first.
 
-        None if there are more than `most` such nodes.
+        Returns None if there are more than `most` such nodes.
         """
         reader, keep = view.reader, view.keep
         if not is_whole(view):
@@ -396,7 +395,7 @@ class StoreSearch:
         return _tied_by_id(reader, found)[:most]
 
     def languages(self, view: View) -> set[str]:
-        """Return the languages beside English that texts have; inside a view, the newest there."""
+        """Return the languages of texts but English; inside a view, of the newest texts."""
         reader = view.reader
         if not is_whole(view):
             return self._languages_inside(view)
@@ -406,7 +405,7 @@ class StoreSearch:
         return self._languages
 
     def _languages_inside(self, view: View) -> set[str]:
-        """Return the languages that nodes inside a view have; what was found once is kept."""
+        """Return the languages of the nodes inside a view; cached."""
         worlds = tuple(tuple(group) for group in (view.worlds, *view.within))
         reader, rows = view.reader, self.rows_inside(view)
         with self._lock:
@@ -423,7 +422,7 @@ class StoreSearch:
         return set(told)
 
     def counts_of(self, reader: Reader, asked: Sequence[str]) -> dict[str, int]:
-        """Return how many nodes contain each word; the counts may be slightly out of date."""
+        """Return how many nodes contain each word; cached counts may be slightly out of date."""
         nodes = reader.head().nodes
         with self._lock:
             if nodes > self._counted_at * GROWTH or len(self._counts) > COUNTS_MAX:
@@ -436,7 +435,7 @@ class StoreSearch:
             return found
 
     def rarity_of(self, view: View, said: Sequence[str]) -> dict[str, float]:
-        """Return the rarity of each word, 0 if no node has it; of "" the highest there can be."""
+        """Return the rarity of each word: 0 if no node has it, for "" the highest possible."""
         counts, total, *_ = self.words_of(view, [word for word in said if word])
         found = {word: _rarity(total, count) if count else 0.0 for word, count in counts.items()}
         return {**found, "": _rarity(total, 0)}
@@ -470,7 +469,7 @@ class StoreSearch:
     def nearest(
         self, view: View, vectors: Vectors, vector: NDArray[np.float32], most: int
     ) -> Found:
-        """Return (row, cosine) of the nearest visible nodes; of less than the store, exactly."""
+        """Return (row, cosine) of the nearest visible nodes; approximate for the whole store."""
         reader, look = view.reader, self._looking_inside(view, vectors, vector)
         if look is None:
             look = partial(self._nearby.index(reader, vectors).search, vector)
@@ -490,9 +489,9 @@ class StoreSearch:
             held, near = np.array(world.rows, dtype=np.int64), np.vecdot(matrix, vector)
             blank = np.flatnonzero(near == 0)
             marks = np.zeros(max(rows.max(initial=0), held.max(initial=0)) + 1, dtype=np.bool_)
-            marks[rows] = True  # By row: comparing two sets of a million takes longer.
+            marks[rows] = True  # A mask by row: faster than two sets of a million.
             kept = marks[held]
-            kept[blank[~matrix[blank].any(axis=1)]] = False  # Without a vector: never near.
+            kept[blank[~matrix[blank].any(axis=1)]] = False  # no vector, never near
         rows, near = held[kept], near[kept]
 
         def look(deep: int) -> Found:
@@ -507,17 +506,17 @@ class StoreSearch:
 
 
 def _rarity(total: int, count: int) -> float:
-    """Return the inverse document frequency of a word that so many nodes have."""
+    """Return the inverse document frequency of a word that `count` nodes have."""
     return float(np.log1p((total - count + 0.5) / (count + 0.5)))
 
 
 def is_whole(view: View) -> bool:
-    """Return whether a view is the whole store."""
+    """Return whether a view covers the whole store."""
     return all(tuple(group) == (ROOT_ROW,) for group in (view.worlds, *view.within))
 
 
 def _has_word(reader: Reader, word: str, rows: Rows) -> bool:
-    """Return whether any of some rows has a word; `rows` ascend."""
+    """Return whether any of the rows has a word; `rows` must be ascending."""
     deep, seen = DEPTH_GROWTH * INSIDE_MAX, 0
     while len(rows):
         found = reader.texts.latest([word], deep)
@@ -530,7 +529,7 @@ def _has_word(reader: Reader, word: str, rows: Rows) -> bool:
 
 
 def _with_the_rarest(counted: WordCounts, asked: Mapping[str, float], most: int) -> list[int]:
-    """Return the nodes that have the most of what is asked, by the rarity of the words alone."""
+    """Return the nodes that match most of the question, by the rarity of the words alone."""
     rows = counted.rows or []
     if len(rows) <= most:
         return rows
@@ -543,7 +542,7 @@ def _with_the_rarest(counted: WordCounts, asked: Mapping[str, float], most: int)
 
 
 def _newest_inside(view: View, said: Sequence[str]) -> list[int]:
-    """Return the newest visible nodes that have all of some words, a bounded number."""
+    """Return the newest visible nodes that have all of some words, up to a limit."""
     texts = view.reader.texts
     found = _until_enough(
         lambda deep: [(row, 0.0) for row in texts.latest(said, deep)],
@@ -565,14 +564,14 @@ def _until_enough(
 ) -> Found:
     """Search deeper until `most` of the found rows are visible, or there are no more.
 
-    With `with_ties`, what has the same score as the last of them is found, too: ids decide between
-    them, not the depth.
+    With `with_ties`, all nodes with the same score as the last one are found, too, so that ids
+    decide between them and not the depth.
     """
     kept: set[int] = set()
     judged: set[int] = set()
     while True:
         found = look(deep)
-        # Rows that the last search found are not checked again.
+        # Rows of the last search are not checked again.
         fresh = [row for row, _ in found if row not in judged]
         kept |= keep(fresh)
         judged.update(fresh)

@@ -3,12 +3,12 @@
 `VectorSlots` keeps the vectors in one growing block. A row that is put again or removed leaves its
 slot empty (its entry in `rows` is GONE). A slot is never given to another row, so a slot number is
 a stable label in the graph. `checked_put` checks rows and vectors and scales the vectors to length
-1. `ReadWriteLock` lets many readers or one writer use them.
+1. `ReadWriteLock` admits many readers or one writer.
 
-There are two graphs, the *parts*; the bits of a vector decide which part it belongs to. One thread
-builds each part in the order of the slots. So two cores build at full speed, and the same vectors
-always give the same graphs; one graph built by two threads would differ from run to run. A search
-asks both parts.
+There are two graphs, the *parts*; the bits of a vector decide its part. Each part is built by one
+thread, in the order of the slots. So two cores build at full speed, and the same vectors always
+give the same graphs; one graph built by two threads would differ from run to run. A search asks
+both parts.
 
 Equal vectors share one entry, because a graph breaks up when many entries have no distance between
 them. The first slot is the entry; the others are its twins.
@@ -125,7 +125,7 @@ class VectorSlots:
         self.live = 0
         self._vectors: Floats = np.empty((0, dim), np.float32)
         self._rows: Ints = np.empty(0, np.int64)
-        # Slot + 1 of each row, 0 for none: fresh zero pages cost no memory until they are used.
+        # Slot + 1 of each row, 0 for none: fresh zero pages use no memory until they are written.
         self._places: npt.NDArray[np.int32] = np.zeros(0, np.int32)
 
     @property
@@ -199,8 +199,8 @@ class VectorSlots:
 class ReadWriteLock:
     """A lock for many readers or one writer, without starvation; not reentrant.
 
-    A reader that comes while a writer waits or works lets that one writer pass and goes next, even
-    if more writers queue. A writer waits for the readers that came before it.
+    A reader that arrives while a writer waits or works lets that one writer pass and goes next,
+    even if more writers queue. A writer waits for the readers that arrived before it.
     """
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ class ReadWriteLock:
         self._writers_waiting = 0
         self._turn = 0
         self._waiting = 0  # Readers that wait for the present turn to end.
-        self._due = 0  # Readers of the last turn that have not come in yet.
+        self._due = 0  # Readers of the last turn that have not entered yet.
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -269,17 +269,17 @@ class ReadWriteLock:
         self._changed.notify_all()
 
 
-M = 16  # links per entry, the usual choice: more cost memory and gain little recall
+M = 16  # links per entry, the usual choice: more links cost memory for little recall
 EF_CONSTRUCTION = 200  # depth of the search while building, the usual choice for this M
 # Least depth of a search in each part. With text vectors, two parts at 48 find as much as one graph
 # at 64, with synthetic vectors more. Long vectors need more for equal recall.
 EF_SHORT = 48
 EF_LONG = 96  # twice as deep
 LONG_DIM = 64  # vectors from this length on are long
-PARTS = 2  # one for each core of a small machine; every further part costs each search
+PARTS = 2  # one per core of a small machine; each further part slows every search
 SEED = 1  # any fixed number: equal vectors must give equal graphs
 BUILD_CHUNK = 8_192  # vectors copied for the graph library at a time: bounds the memory
-THREADS_FROM = 64  # fewer insertions than this are done before two threads have started
+THREADS_FROM = 64  # fewer insertions are faster without starting threads
 SPREAD = 0.05  # how far from a live neighbour the entry of a removed vector is put
 SCRUB_NEAR = 8  # neighbours looked at for a live one; nearly always the first is
 
@@ -302,7 +302,7 @@ class _Part(Protocol):
 
 
 class Graph:
-    """Entries that can be searched and added to; callers filter the slots that are gone."""
+    """Entries that can be searched and added; the caller filters out slots that are gone."""
 
     def __init__(self, dim: int) -> None:
         import voyager
@@ -361,7 +361,7 @@ class Graph:
     def search(self, query: Floats, count: int) -> tuple[Ints, float] | None:
         """Return the slots of about `count` nearest entries of each part, and a floor.
 
-        No entry that was left out is nearer than the floor. None if a part cannot reach all of its
+        No entry left out is nearer than the floor. Returns None if a part cannot reach all of its
         entries; then only an exact scan helps.
         """
         near: list[npt.NDArray[np.uint64]] = []
@@ -388,10 +388,11 @@ class Graph:
         return np.concatenate([slots, *more]) if more else slots
 
     def scrub(self, slots: Ints, vectors: Floats, live: Bools) -> Ints:
-        """Remove the vectors of slots that are gone; return the slots that are unused now.
+        """Overwrite the vectors of slots that are gone; return the slots that are unused now.
 
-        The entry stays, because others are reached through it. It moves beside a live neighbour,
-        not onto it, because equal entries break up the graph. An entry with a live twin stays.
+        The entry stays, because other entries are reached through it. It moves beside a live
+        neighbour, not onto it, because equal entries break up the graph. An entry with a live twin
+        stays in place.
         """
         owners = _part_of(vectors[slots])
         unused: list[int] = []
@@ -411,7 +412,7 @@ class Graph:
         return np.array(unused, np.int64)
 
     def dump(self) -> tuple[Ints, list[bytes]]:
-        """Return the twins as (entry, twin) pairs, and the bytes of each part (empty if it is)."""
+        """Return the twins as (entry, twin) pairs, and the bytes of each part."""
         pairs = [(lead, twin) for lead, twins in self._twins.items() for twin in twins]
         parts = [part.as_bytes() if part.num_elements else b"" for part in self._parts]
         return np.array(pairs, np.int64).reshape(-1, 2), parts
@@ -437,7 +438,7 @@ class Graph:
 
 
 def _stone(part: _Part, slot: int, vectors: Floats, live: Bools) -> Floats:
-    """Return the place of the entry of a removed vector: near a live neighbour, or anywhere."""
+    """Return the new vector for the entry of a removed row: near a live neighbour, or anywhere."""
     near = part.query(vectors[slot], min(SCRUB_NEAR, part.num_elements), 1, EF_SHORT)[0]
     stone: Floats = np.random.default_rng(slot).standard_normal(vectors.shape[1:], np.float32)
     stone /= np.linalg.norm(stone)

@@ -1,8 +1,8 @@
 """The vectors of the nodes of one store, by one embedder.
 
-A write never waits for a model: a node is embedded at the next search, or by `catch_up`. Each node
-is embedded once, outside every lock, and its vector is stored. If another process embedded the same
-nodes meanwhile, its vectors are kept.
+A write never waits for a model: a node is embedded by the next search, or by `catch_up`. Each node
+is embedded once, outside every lock, and its vector is stored. If another process has embedded the
+same nodes meanwhile, its vectors are kept.
 
 Some embedders also make *token vectors*, one for each word of a text (`read_texts`) or of a
 question (`read_question`). The token vectors of a text are stored as one blob. They are never
@@ -37,28 +37,28 @@ TOKEN_DIM = 128  # numbers of a token vector; one byte each
 TOKEN_DTYPE = np.dtype("<i1")
 EMBED_BATCH = 2048  # texts per call of an embedder: an interruption loses no more than this
 FOLLOWED_BATCH = 128  # the same beside other calls: closing waits for one batch
-EARLY_MAX = 64  # texts that a recall embeds itself at each look: a quarter of a second by a model
-MISSING_MAX = 2_048  # newest nodes that are looked at to count those without a vector
+EARLY_MAX = 64  # texts that a recall embeds itself: a quarter of a second for a model
+MISSING_MAX = 2_048  # newest nodes among which those without a vector are counted
 PATIENCE_S = 0.25
-"""How long a search waits for another writer before it keeps its vectors in memory."""
+"""How long a search waits for another writer before it keeps its vectors in memory only."""
 
 POOLING_VERSION = 2
-"""How worlds are composed. A store whose worlds were composed otherwise composes them again."""
+"""The stored labels of the poolings. A store with another label composes its worlds again."""
 
 Tokens: TypeAlias = NDArray[np.int8]
 Progress = Callable[[int, int], None]
-"""Called with how many nodes are embedded, and how many there are."""
+"""Called with the number of embedded nodes and the number of all nodes."""
 
 
 def late_interaction_scores(question: Tokens, texts: Sequence[Tokens]) -> NDArray[np.float64]:
-    """Return how well each text answers: its best match for each word of the question, summed.
+    """Return a score per text: the best match for each word of the question, summed.
 
-    A word of the question counts by how far its best text is above the mean, so a word that all
-    texts or no texts have decides nothing. All products are of whole numbers and exact.
+    A word counts by how far its best text is above the mean, so a word that all texts or no texts
+    have decides nothing. All products are of whole numbers and exact.
     """
     if not texts or not len(question):
         return np.zeros(len(texts))
-    # One row of zeros each: a text without words has a place, too.
+    # A row of zeros each, so that a text without words has a row, too.
     rows = [np.concatenate((np.zeros((1, TOKEN_DIM), dtype=TOKEN_DTYPE), text)) for text in texts]
     starts = np.cumsum([0, *(len(row) for row in rows[:-1])])
     flat = np.concatenate(rows).astype(np.float32)
@@ -70,13 +70,13 @@ def late_interaction_scores(question: Tokens, texts: Sequence[Tokens]) -> NDArra
 
 
 def embedded_text(body: BodyRow) -> str:
-    """Return the text of a node that is embedded."""
+    """Return the text of a node to embed."""
     both = body.name and body.content
     return f"{body.name}: {body.content}" if both else body.name or body.content
 
 
 def pooling_label(pooling: Pooling) -> str:
-    """Return the name under which a store records how its worlds are composed."""
+    """Return the label under which a store records its pooling."""
     return f"{pooling} {POOLING_VERSION}"
 
 
@@ -93,7 +93,7 @@ class Vectors:
         self._turn = threading.Lock()
         self._early: dict[int, bytes] = {}
         self.is_followed = False
-        """Whether somebody embeds in the background; then a recall stores no vector."""
+        """Whether a thread embeds in the background; then a recall stores no vector."""
 
     @property
     def model_id(self) -> str:
@@ -123,27 +123,27 @@ class Vectors:
         return vector if vector.any() else plain
 
     def senses(self, text: str) -> tuple[Any, float | None]:
-        """Return what some embedders know beside vectors; None for each that this one does not.
+        """Return two optional abilities of an embedder; None for each that it lacks.
 
-        The first tells how much of each word some texts lack (`WordLlamaEmbedder.lacking`), if the
-        embedder reads the script of a text. The second is the cosine of unrelated texts.
+        The first compares words with texts (`WordLlamaEmbedder.lacking`), if the embedder reads the
+        script of `text`. The second is the cosine of unrelated texts.
         """
         lacking: Any = getattr(self._embedder, "lacking", None)
         return lacking if self.reads(text) else None, getattr(self._embedder, "usual_cosine", None)
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
-        """Return what embeds single words; None if nothing does, or not in the script of a text."""
+        """Return a function that embeds single words; None if it cannot in the script of a text."""
         found: Any = getattr(self._embedder, "word_vectors", None)
         return found if found is not None and self.reads(text) else None
 
     @property
     def reads_whole(self) -> bool:
-        """Whether the embedder reads a text as a whole, for its meaning, and not word by word."""
+        """Whether the embedder reads a text as a whole instead of adding up word vectors."""
         other = ("word_vectors", "read_question", "is_spelling")
         return not any(getattr(self._embedder, name, None) for name in other)
 
     def reads(self, text: str) -> bool:
-        """Return whether the embedder knows the script of a text; one that does not say does."""
+        """Return whether the embedder knows the script of a text; True if it does not say."""
         knows: Any = getattr(self._embedder, "reads", None)
         return knows is None or bool(knows(text))
 
@@ -175,7 +175,7 @@ class Vectors:
         ]
 
     def _embed_tokens(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the stored bytes of the texts' token vectors; an empty list if there are none."""
+        """Return the stored bytes of the texts' token vectors; empty if the embedder has none."""
         read: Any = getattr(self._embedder, "read_texts", None)
         if read is None or not texts:
             return []
@@ -196,10 +196,9 @@ class Vectors:
 
     @contextmanager
     def snapshot(self) -> Iterator[Reader]:
-        """Yield a snapshot whose nodes are all embedded; what is missing is embedded before it.
+        """Yield a snapshot whose nodes are all embedded; missing vectors are made before it.
 
-        If somebody embeds in the background, nothing is embedded here, and nobody is waited for:
-        the snapshot may have nodes without a vector. Of these `load` makes those it is asked for.
+        If a thread embeds, this neither embeds nor waits: `load` makes the missing vectors.
 
         Raises:
             ProviderError, ConflictError: as `catch_up`.
@@ -213,33 +212,33 @@ class Vectors:
             yield reader
 
     def is_current(self, reader: Reader) -> bool:
-        """Return whether every node of a snapshot is embedded, and every world composed."""
+        """Return whether all nodes of a snapshot are embedded and all worlds composed."""
         return self._has_reached(self._own(reader), reader.head())
 
     def catch_up(self, on_progress: Progress = lambda done, total: None) -> None:
         """Embed every node without a vector, and compose worlds up to the last commit.
 
-        If the store cannot be written, the vectors are kept in memory while it is open.
+        If the store cannot be written, vectors stay in memory while it is open.
 
         Raises:
-            ProviderError: the embedder failed; vectors made before are kept.
-            ConflictError: the store holds another model's vectors.
+            ProviderError: the embedder failed; vectors made before the failure are kept.
+            ConflictError: the store holds the vectors of another model.
         """
         with self._store.read() as reader:
             if self.is_current(reader):
                 return
             is_uncommitted = reader.is_uncommitted
         if is_uncommitted:
-            # The thread that has the turn may be waiting for the end of this transaction.
+            # Another thread may hold the lock and wait for the end of this transaction.
             self._follow(on_progress)
             return
         with self._turn:
             self._follow(on_progress)
 
     def _follow(self, on_progress: Progress) -> None:
-        """Catch up with the last commit at the start; later commits are for the next call.
+        """Catch up with the commit that is the last one now; later commits wait for the next call.
 
-        A thread that waited for its turn usually finds nothing left to do.
+        A thread that waited for its turn usually finds nothing to do.
         """
         goal: Head | None = None
         while True:
@@ -263,7 +262,7 @@ class Vectors:
             on_progress(min(done + len(made), goal.nodes), goal.nodes)
 
     def _has_reached(self, model: ModelRow | None, goal: Head) -> bool:
-        """Tell whether a whole commit is embedded, composed and stored."""
+        """Return whether a commit is completely embedded, composed and stored."""
         if model is None or self._unsaved or model.embedded < goal.nodes:
             return False
         return model.seq >= goal.seq and model.pooling == pooling_label(self._pooling)
@@ -275,7 +274,7 @@ class Vectors:
             ProviderError: the embedder failed; vectors made before are kept.
             StorageError, ConflictError: the store cannot be written.
         """
-        # The write session comes first: nothing is embedded that cannot be stored.
+        # The write session is opened first: nothing is embedded that cannot be stored.
         with self._store.derive() as session:
             goal = session.head()
         while True:
@@ -287,7 +286,7 @@ class Vectors:
         self._complete_tokens()
 
     def _complete_tokens(self) -> None:
-        """Make lost token vectors again; texts without any are read in vain."""
+        """Make lost token vectors again; texts that have none are read in vain."""
         after = ROOT_ROW
         while getattr(self._embedder, "read_texts", None) is not None:
             with self._store.read() as reader:
@@ -304,9 +303,9 @@ class Vectors:
             after = rows[-1]
 
     def take_over(self, on_progress: Progress = lambda done, total: None) -> None:
-        """Embed all nodes beside the vectors of the present embedder, then replace those.
+        """Embed all nodes with this embedder, then replace the vectors of the present one.
 
-        After an interruption the next call goes on where this one stopped.
+        The old vectors serve until then. After an interruption the next call continues.
 
         Raises:
             ProviderError: the embedder failed.
@@ -329,7 +328,7 @@ class Vectors:
         return next((row for row in reader.derived.models() if row.id == self.model_id), None)
 
     def _own(self, reader: Reader) -> ModelRow | None:
-        """Return `model(reader)`.
+        """Return `model(reader)`, unless the store has another model.
 
         Raises:
             ConflictError: the store was embedded by another model meanwhile.
@@ -355,7 +354,7 @@ class Vectors:
     def _keep(
         self, made: dict[int, bytes], tokens: dict[int, bytes], patience_s: float | None
     ) -> None:
-        """Store new vectors and those that could not be stored before, and compose worlds.
+        """Store new vectors and earlier unsaved ones, and compose worlds.
 
         Raises:
             StorageError, ConflictError, InvalidInputError: the store cannot be written now.
@@ -368,7 +367,7 @@ class Vectors:
             if model.pooling != label:
                 derived.start_pools(model.number, label)
                 model = model._replace(pooling=label, composed=1, seq=-1)
-            # Only the vectors that follow on: another process may have come further meanwhile.
+            # Only the next vectors in sequence: another process may have stored more meanwhile.
             made = {**self._unsaved, **made}
             fresh = {row: body for row, body in made.items() if row > model.embedded}
             if fresh and min(fresh) == model.embedded + 1:
@@ -384,7 +383,7 @@ class Vectors:
         self._unsaved_tokens.clear()
 
     def _refuse_other_dim(self, model: ModelRow) -> None:
-        """Raise if the embedder changed the length of its vectors, but not its name."""
+        """Raise if the embedder has changed the length of its vectors, but not its name."""
         if model.dim != self.dim:
             raise ConflictError(
                 f"{self._store.path}: its vectors of {model.id} have {model.dim} numbers, those of "
@@ -417,7 +416,8 @@ class Vectors:
         """
         before = self._embedded(reader)
         matrix = self._matrix(rows, self._contents(reader, rows)[0])
-        # Another thread may store vectors meanwhile: only those seen before and after are certain.
+        # Another thread may store vectors meanwhile; only those present before and after are
+        # certain.
         last = min(before, self._embedded(reader))
         there = [
             [up for up in ups if rows[up] <= last] if row <= last else []
@@ -427,7 +427,7 @@ class Vectors:
         return matrix, not rows or rows[-1] <= last
 
     def _embedded(self, reader: Reader) -> int:
-        """Return the last row that has a vector, stored or in memory."""
+        """Return the last row with a vector, stored or in memory."""
         model = self.model(reader)
         return max(ROOT_ROW if model is None else model.embedded, *self._unsaved, ROOT_ROW)
 
@@ -446,7 +446,7 @@ class Vectors:
         return found, model
 
     def _made_early(self, reader: Reader, rows: list[int]) -> list[tuple[int, bytes]]:
-        """Return vectors that the background has not come to yet, of the newest of some nodes."""
+        """Return vectors, made now, of the newest of the nodes that have none yet."""
         last = self._embedded(reader)
         waiting = [row for row in rows if row > last]
         new = [row for row in waiting if row not in self._early][-EARLY_MAX:]
@@ -459,7 +459,7 @@ class Vectors:
         return [(row, body) for row in waiting if (body := self._early.get(row)) is not None]
 
     def missing(self, reader: Reader, keep: Callable[[Iterable[int]], Collection[int]]) -> int:
-        """Return how many of the newest nodes that `keep` lets through have no vector yet."""
+        """Return how many of the newest nodes accepted by `keep` have no vector yet."""
         last, newest = self._embedded(reader), reader.head().nodes
         rows = range(max(last, newest - MISSING_MAX) + 1, newest + 1)
         left = [row for row in rows if row not in self._early]
@@ -483,14 +483,14 @@ class Vectors:
 
 
 SAID_WORD = re.compile(r"[^\W\d_]{2,}")
-SAID_CHARS = 20_000  # of a text; a longer one is a document that meets every word somewhere
+SAID_CHARS = 20_000  # of a text; a longer text is a document that has every word somewhere
 COMMON = words_of("language", "common_words.txt", "stop")
 
 
 class SaidWords:
-    """The different words of numbered texts, and the vectors of those that were compared.
+    """The distinct words of numbered texts, and the vectors of the words compared so far.
 
-    A text is added when it is to be compared: of a world, most texts never are.
+    A text is added when it is first compared; most texts of a world never are.
     """
 
     def __init__(self) -> None:
@@ -520,7 +520,7 @@ class SaidWords:
         asked: Mapping[str, float],
         embed: Callable[[Sequence[str]], NDArray[np.float32]],
     ) -> NDArray[np.float64]:
-        """Return how well some texts meet weighted words, 0 to 1: each by the word most like it."""
+        """Return how well texts cover weighted words, 0 to 1; each word by its most similar one."""
         total = sum(asked.values())
         if not total or not len(places):
             return np.zeros(len(places))
@@ -529,7 +529,7 @@ class SaidWords:
         starts = np.cumsum([0, *map(len, texts[:-1])])
         is_said = np.zeros(len(self._words), dtype=np.bool_)
         is_said[flat] = True
-        # By the word, not by the number: sums must not depend on what was asked before.
+        # Sorted by the word, not the number: sums must not depend on earlier questions.
         numbers = np.array(sorted(np.flatnonzero(is_said).tolist(), key=self._words.__getitem__))
         column = np.zeros(len(self._words), dtype=np.intp)
         column[numbers] = np.arange(len(numbers))
@@ -564,9 +564,9 @@ def said_words(texts: Iterable[str]) -> SaidWords:
 
 
 class SimilarWords:
-    """Scores candidates by the words most like those of the question, which have weights.
+    """Scores candidates by their words that are most similar to the words of the question.
 
-    `said` tells the words of the candidates at some positions, and their numbers among the texts.
+    `said` returns the words of the candidates at some positions, and their numbers.
     """
 
     def __init__(
@@ -578,13 +578,13 @@ class SimilarWords:
         self._asked, self._embed, self._said = asked, embed, said
 
     def read(self, places: Sequence[int]) -> NDArray[np.float64]:
-        """Return how well the candidates at some positions meet the question, 0 to 1."""
+        """Return how well the candidates at some positions cover the question, 0 to 1."""
         said, numbers = self._said(places)
         return said.met(numbers, self._asked, self._embed)
 
 
 class TokenReader:
-    """Scores candidates word by word, by the token vectors that the store keeps of them."""
+    """Scores candidates word by word, with the token vectors in the store."""
 
     def __init__(
         self, asked: Tokens, reader: Reader, vectors: Vectors, rows: Sequence[int]
@@ -595,6 +595,6 @@ class TokenReader:
         self._rows = rows
 
     def read(self, places: Sequence[int]) -> NDArray[np.float64]:
-        """Return how well the candidates at some positions answer."""
+        """Return the scores of the candidates at some positions."""
         rows = [self._rows[at] for at in places]
         return late_interaction_scores(self._asked, self._vectors.load_tokens(self._reader, rows))

@@ -1,25 +1,48 @@
-"""Listings by page: fading memories, memories that wait to be read, the content of a world."""
+"""Listings by page: scopes, the interior of a world, fading and unread memories, reads.
+
+These are calls of `Memory`, as functions of a reader.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import nsmallest
-from typing import Any
+from itertools import chain
+from typing import TypeAlias, Unpack
 
+from worlddb.audit.read_audit import reads as audited_reads
 from worlddb.consolidate.fading_report import check_fading, fading_of
+from worlddb.errors import InvalidInputError
 from worlddb.ingest.extraction_queue import queue_entries
 from worlddb.memory.memory_marks import PINNED
-from worlddb.memory.reads import PAGE_MAX, TURNS_LISTED, MemoryReader
-from worlddb.memory.results import Page, Remembered
-from worlddb.memory.scope_view import CHUNK, filtered_view, find_inside, page
+from worlddb.memory.reads import (
+    PAGE_MAX,
+    TURNS_LISTED,
+    MemoryReader,
+    granted,
+    no_cursor,
+    row_of_cursor,
+)
+from worlddb.memory.results import Page, ReadPage, Remembered, Scope, ScopePage
+from worlddb.memory.scope_view import CHUNK, CallerScopes, filtered_view, find_inside, page
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole, to_micros
-from worlddb.model.records import WHOLES, Node, Plain
+from worlddb.model.records import (
+    KINDS,
+    SCOPE,
+    WHOLES,
+    Node,
+    Plain,
+    ScopeIds,
+    ScopeKind,
+    groups_of,
+    scope_named,
+)
 from worlddb.model.retention_curve import RetentionSettings, retention
-from worlddb.store.rows import RecallRow
-from worlddb.view.visibility import NOWHERE, View
+from worlddb.store.rows import ROOT_ROW, RecallRow
+from worlddb.view.visibility import NOWHERE, Moment, View
 
 LOOKED_AT_ONCE = 1_000  # Bounds the memory of one database call.
 LOOKED_AT_MAX = 100_000  # Some seconds of reading; a larger scope is told as such.
@@ -64,10 +87,18 @@ class PendingPage(Page[PendingMemory]):
     left: int
 
 
-def fading_page(
-    reader: MemoryReader, limit: int, below: float, scope: Mapping[str, Any]
+def fading(
+    reader: MemoryReader, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
 ) -> FadingPage:
-    """Return the memories that are kept worst; see `Memory.fading`."""
+    """Return memories that fade, the worst first: old, seldom recalled and hardly linked.
+
+    Retention falls from 1 towards 0 since a memory was made or last recalled. What is pinned
+    does not fade. This is a report: nothing is retired because of it.
+
+    Raises:
+        InvalidInputError: an argument is wrong.
+        RejectedError: the scope is outside the bounds of this memory.
+    """
     check_whole(limit, "limit", 1, PAGE_MAX)
     check_fading(limit, below)
     engine, settings = reader.db.engine, RetentionSettings()
@@ -107,8 +138,15 @@ def fading_page(
     )
 
 
-def pending_page(reader: MemoryReader, limit: int, scope: Mapping[str, Any]) -> PendingPage:
-    """Return the memories that wait to be read; see `Memory.pending`."""
+def pending(reader: MemoryReader, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage:
+    """Return memories that are written and not read yet: too long, or a model failed.
+
+    Their text is there and recalled; names and facts come later. See `db.extract_pending`.
+
+    Raises:
+        InvalidInputError: an argument is wrong.
+        RejectedError: the scope is outside the bounds of this memory.
+    """
     check_whole(limit, "limit", 1, PAGE_MAX)
     with reader.scopes.viewing(reader.scopes.groups(scope)) as view:
         queue = [entry.pending for entry in queue_entries(view.reader)]
@@ -158,18 +196,28 @@ class Interior(Plain):
         return len(self.nodes)
 
 
-def interior_page(
+@granted
+def interior(
     reader: MemoryReader,
-    id: bytes | str | None,
+    id: bytes | str | None = None,
     *,
-    type: str | None,
-    limit: int,
-    cursor: str | None,
-    as_of: Instant | None,
-    known_at: Instant | None,
-    scope: Mapping[str, Any],
+    type: str | None = None,
+    limit: int = 50,
+    cursor: str | None = None,
+    as_of: Instant | None = None,
+    known_at: Instant | None = None,
+    **scope: Unpack[ScopeIds],
 ) -> Interior:
-    """Return a page of what lives in a world; see `Memory.interior`."""
+    """Return a page of what lives in a world, with the size of each world.
+
+    `id` is a world that can be seen; by default the first scope. With `type` only its nodes of
+    that type, such as "Entity".
+
+    Raises:
+        InvalidInputError: an argument is wrong.
+        NotFoundError: there is no such world here.
+        RejectedError: the scope is outside the bounds of this memory.
+    """
     check_whole(limit, "limit", 1, PAGE_MAX)
     scopes = reader.scopes
     groups = scopes.groups(scope)
@@ -227,3 +275,168 @@ def _latest(view: View, world: int, before: int, most: int) -> list[int]:
 
 def _size(view: View, world: int) -> int:
     return len(_latest(view, world, LAST, COUNTED_MAX))
+
+
+# Scopes: whose memories there are.
+
+GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
+IsOwn: TypeAlias = Callable[[int, Node], bool]
+"""Whether a node, by its row, is a scope that may be listed."""
+
+
+def list_scopes(
+    reader: MemoryReader,
+    *,
+    kind: ScopeKind | None = None,
+    limit: int = 100,
+    cursor: str | None = None,
+    include_retired: bool = False,
+) -> ScopePage:
+    """Return the users, agents, apps and runs, in the order they came, a page at a time.
+
+    Raises:
+        InvalidInputError: no such kind, or an argument is wrong.
+    """
+    scopes = reader.scopes
+    check_whole(limit, "limit", 1, PAGE_MAX)
+    if kind is not None and kind not in KINDS:
+        raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
+    with scopes.viewing(scopes.bounds, ended=include_retired) as view:
+        is_own = _own_scopes(scopes, view)
+        if scopes.bounds:
+            return _bound_scopes(scopes, view, kind, limit, cursor, is_own)
+        after = 0 if cursor is None else row_of_cursor(view.reader, cursor)
+        rows = _scope_rows(view, kind, after, limit + 1, is_own)
+        nodes = view.reader.nodes(rows)
+        found = tuple(_scope(nodes[row], view.moment) for row in rows[:limit])
+    more = len(rows) > limit
+    return ScopePage(scopes=found, next_cursor=str(found[-1].id) if more else None)
+
+
+def _bound_scopes(
+    scopes: CallerScopes,
+    view: View,
+    kind: ScopeKind | None,
+    limit: int,
+    cursor: str | None,
+    is_own: IsOwn,
+) -> ScopePage:
+    """Return a page of the scopes of a bound caller, as old as its own memories there.
+
+    Since when there are such scopes, and in which order they came, may be the doing of others.
+    """
+    reader = view.reader
+    nodes = reader.nodes(_scope_rows(view, kind, 0, reader.head().nodes, is_own))
+    # Inside bounds of two kinds no scope is the caller's as a whole.
+    own = set(map(str, scopes.bounds[0])) if len(scopes.bounds) == 1 else set()
+    listed: list[Scope] = []
+    for row, node in nodes.items():
+        found = _scope(node, view.moment)
+        if node.name in own:
+            listed.append(found)
+        elif first := page(_in_both(view, row), None, reader.head().nodes)[-1:]:
+            since = reader.nodes(first)[first[0]].known_from
+            listed.append(replace(found, known_from=since))
+    listed.sort(key=lambda one: (one.known_from, one.name not in own, one.name))
+    places = {str(one.id): at for at, one in enumerate(listed, 1)}
+    if cursor is not None and cursor not in places:
+        raise no_cursor(cursor)
+    start = places.get(cursor or "", 0)
+    shown = tuple(listed[start : start + limit])
+    more = len(listed) > start + limit
+    return ScopePage(scopes=shown, next_cursor=str(shown[-1].id) if more else None)
+
+
+def _scope_rows(
+    view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
+) -> list[int]:
+    """Return the rows of scopes that the caller may list, in the order they came."""
+    reader, start = view.reader, "" if kind is None else f"{kind}:"
+    found: list[int] = []
+    while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
+        after = rows[-1]
+        for row, node in sorted(reader.nodes(rows).items()):
+            if (view.include_ended or view.moment.holds(node)) and is_own(row, node):
+                found.append(row)
+                if len(found) == most:
+                    return found
+    return found
+
+
+def _own_scopes(scopes: CallerScopes, view: View) -> IsOwn:
+    """Return a test for the scopes that the caller may list.
+
+    A bound caller may list the scopes that hold a memory inside its bounds.
+    """
+    if not scopes.bounds:
+        return lambda row, node: _is_scope(node)
+    reader, groups = view.reader, (view.worlds, *view.within)
+    before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
+    inside = reader.placed.latest(set(chain(*groups)), before, now, before)
+    # Most scopes hold none of these memories. A turn is held by the scope of its session.
+    held = reader.placed.holders(inside)
+    held |= reader.placed.holders(held)
+    own = {str(scope) for group in scopes.bounds for scope in group}
+
+    def is_own(row: int, node: Node) -> bool:
+        if not _is_scope(node):
+            return False
+        if node.name in own:
+            return True
+        if row not in held or not scopes.may_name(scope_named(node.name)):
+            return False
+        return bool(page(_in_both(view, row), None, 1))
+
+    return is_own
+
+
+def _in_both(view: View, row: int) -> View:
+    """Return what is inside a view and inside a further scope."""
+    return View(
+        view.reader,
+        view.moment,
+        worlds=view.worlds,
+        within=[*view.within, [row]],
+        members=view.members,
+        include_ended=view.include_ended,
+    )
+
+
+def _is_scope(node: Node) -> bool:
+    """Return whether a node is a scope of ours, and not one that only looks like it."""
+    try:
+        name = scope_named(node.name)
+    except InvalidInputError:
+        return False
+    generation = to_micros(node.created_at, "created_at")
+    return 0 <= generation < GENERATIONS_MAX and node.id == name.id(generation)
+
+
+def _scope(node: Node, moment: Moment) -> Scope:
+    name = scope_named(node.name)
+    return Scope(
+        id=node.id,
+        kind=name.kind,
+        value=name.value,
+        name=node.name,
+        known_from=node.known_from,
+        retired=not moment.holds(node),
+    )
+
+
+def reads(reader: MemoryReader, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage:
+    """Return who recalled what, the latest first: of all scopes, or of those that are named.
+
+    Only a store that was opened with `audit_reads=True` records reads.
+
+    Raises:
+        InvalidInputError: a scope is badly named, or the limit is no number from 1 to 1,000.
+        RejectedError: this memory is bound; the record is for administrators.
+        StorageError: the record cannot be read.
+    """
+    reader.scopes.refuse_bound("the record of reads")
+    check_whole(limit, "limit", 1, PAGE_MAX)
+    named = {str(name) for group in groups_of(scope) for name in group}
+    entries = audited_reads(reader.db.engine.store)
+    found = [one for one in entries if not named or named.intersection(one.scopes)]
+    return ReadPage(reads=tuple(found[::-1][:limit]), left=max(0, len(found) - limit))

@@ -1,44 +1,41 @@
 """Memory: the agent-facing calls over users, agents, apps and runs.
 
-    Memory ──┬─▶ MemoryWriter  write ─▶ scopes ─▶ ingest ─▶ commit
-             ├─▶ MemoryReader  recall, list, read ─▶ scopes ─▶ what can be seen
-             ├─▶ MemoryEnder   retire, purge, erase
-             ├─▶ ScopedFiles   files with versions
-             ├─▶ ScopedGraph   edges, identity, history, ontology
-             └─▶ Governance    proofs, receipts, retention, branches, grants, trust
+    Memory ──┬─▶ MemoryWriter     write, amend ─▶ scopes ─▶ ingest ─▶ commit
+             ├─▶ MemoryReader     recall, list, read ─▶ scopes ─▶ what can be seen
+             ├─▶ MemoryEnder      retire, purge, erase
+             ├─▶ ScopedFiles      files with versions
+             ├─▶ ScopedGraph      edges, identity, history, proofs, ontology
+             └─▶ RetentionKeeper, GrantKeeper, TrustKeeper, BranchKeeper: governance
 
-A memory holds these parts, all of one caller. A call that only goes on to a part is named once, at
-the end of the class, with the signature and the documentation that it has there.
+A memory holds these parts, all of one caller. Each call is declared once, as a method of its part
+or as a function of a reader; the end of the class says where.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
 
 from worlddb.errors import InvalidInputError
-from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import check_when
+from worlddb.memory import listings, prompt_context, receipts
+from worlddb.memory.branch_keeper import BranchKeeper
 from worlddb.memory.endings import MemoryEnder
-from worlddb.memory.governance import Governance
-from worlddb.memory.memory_marks import PINNED, Aliases, Marks, Ttl
+from worlddb.memory.memory_marks import PINNED, Marks
 from worlddb.memory.reads import MemoryReader
-from worlddb.memory.results import (
-    MemoryPage,
-    PromptContext,
-    Remembered,
-    Written,
-)
+from worlddb.memory.results import Remembered
+from worlddb.memory.scope_grants import GrantKeeper
+from worlddb.memory.scope_policies import RetentionKeeper, TrustKeeper
 from worlddb.memory.scope_view import CallerScopes
 from worlddb.memory.scoped_files import ScopedFiles, scope_files
 from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
-from worlddb.model.inputs import Instant
 from worlddb.model.origin import Origin, at_most
 from worlddb.model.records import ScopeIds, groups_of
 from worlddb.world_db import WorldDB
@@ -46,10 +43,7 @@ from worlddb.world_db import WorldDB
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidator import Background
     from worlddb.files.versioned_files import Files
-    from worlddb.ingest.document_text import DocumentInput
     from worlddb.ingest.extraction_queue import PendingReader
-    from worlddb.recall.hits import Recall
-    from worlddb.recall.recaller import RecallSettings
 
 
 P = ParamSpec("P")
@@ -57,12 +51,23 @@ R = TypeVar("R")
 
 
 def _of(part: str, method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Memory, P], R]:
-    """Return a method of `Memory` that is this method of one of its parts."""
+    """Return a method of `Memory`: this method of a part, with its signature and documentation."""
 
     @wraps(method)
     def call(memory: Memory, /, *given: P.args, **named: P.kwargs) -> R:
         return method(getattr(memory, part), *given, **named)
 
+    return call
+
+
+def _by_reader(
+    function: Callable[Concatenate[MemoryReader, P], R],
+) -> Callable[Concatenate[Memory, P], R]:
+    """Return a method of `Memory` that calls this function with the reader of the memory."""
+    call = _of("_reader", function)
+    _, *others = inspect.signature(function).parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    vars(call)["__signature__"] = inspect.signature(function).replace(parameters=[own, *others])
     return call
 
 
@@ -159,7 +164,10 @@ class Memory:
         self._files = ScopedFiles(writer)
         parts: dict[str, Any] = {"db": self.db, "writer": writer, "reader": self._reader}
         self._graph = ScopedGraph(**parts, scopes=scopes, actor=actor, origin=origin)
-        self._governance = Governance(**parts)
+        self._branches = BranchKeeper(db=self.db, writer=writer)
+        self._retention = RetentionKeeper(db=self.db, scopes=scopes, actor=actor)
+        self._grants = GrantKeeper(db=self.db, scopes=scopes, actor=actor, origin=origin)
+        self._trust = TrustKeeper(writer=writer, reader=self._reader)
 
     @property
     def asks_a_model(self) -> bool:
@@ -212,7 +220,7 @@ class Memory:
             RejectedError: this memory is bound, or not trusted in full.
             StorageError: the store cannot be branched, or not be written.
         """
-        self._governance.refuse_branch()
+        self._branches.refuse_branch()
         db = self.db.branch(name, create=create, actor=self._writer.actor)
         scopes = replace(self._writer.scopes, store=db.engine.store, clock=db.engine.clock)
         return self._with(replace(self._writer, engine=db.engine, scopes=scopes), db)
@@ -240,110 +248,10 @@ class Memory:
     def __repr__(self) -> str:
         return f"Memory({self.db.path!r})"
 
-    # -- writing -----------------------------------------------------------------------------------
+    # -- calls of the parts ------------------------------------------------------------------------
 
-    def write(
-        self,
-        text: Input | None = None,
-        *,
-        messages: Chat | None = None,
-        document: DocumentInput | None = None,
-        at: Instant | None = None,
-        source: str | Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        tags: str | Sequence[str] | None = None,
-        pin: bool = False,
-        expires_at: Instant | None = None,
-        ttl: Ttl | None = None,
-        names: str | Sequence[str] | None = None,
-        aliases: Aliases | None = None,
-        idempotency_key: str | None = None,
-        extractor: Extractor | str | None = None,
-        origin: Origin | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> Written:
-        """Remember a text, the messages of a chat, or a document, for the scopes that are given.
-
-        A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
-        known: one without has that of the one before. It may also be given as `text`. Messages of
-        the OpenAI and Anthropic APIs are taken as they are: parts of content, tool calls, names,
-        ids. A chat that is sent again with more messages adds the new ones to its session.
-
-        `document` is the path of a Markdown, text, HTML, PDF or DOCX file, a text, or a mapping
-        with `text`, `name` and `media_type`. It becomes a world of passages, cut at headings and
-        paragraphs. A document of the same name again writes only what has changed.
-
-        `names` are the entities that the text is about, such as `["Sarah Chen"]`; `aliases` are
-        other names of entities in it, such as `{"Sarah Chen": ["SC"]}`, or a list for one name.
-
-        `tags` are words to filter by. A pinned memory (`pin`) is given first by `context`. After
-        `expires_at`, or `ttl` from now ("30d", "12h", seconds), it is neither listed nor recalled;
-        a question as of an earlier time still finds it.
-
-        The memory lives in the first scope (user before agent, app and run) and is a member of the
-        others. What is known already is not written twice: the memory that says so gets the
-        source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
-        extractor's model fails, the text is written all the same, and the rest waits (`pending`).
-        `origin` is who brought the text in: what is less trusted ends nothing that is more trusted.
-
-        Raises:
-            InvalidInputError: nothing to remember, or an argument is wrong.
-            ConflictError: the key was used for another text, or the store is busy.
-            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
-            StorageError: the store cannot be written.
-        """
-        told: dict[str, Any] = {"metadata": metadata, "tags": tags, "pin": pin}
-        told |= {"expires_at": expires_at, "ttl": ttl}
-        options: dict[str, Any] = {"at": at, "source": source, "marks": told, "names": names}
-        options |= {"aliases": aliases, "idempotency_key": idempotency_key, "scope": scope}
-        options |= {"extractor": extractor, "origin": origin}
-        if document is None:
-            is_chat = messages is not None or not isinstance(text, str)
-            return self._writer.write(either(text, messages), is_chat=is_chat, **options)
-        from worlddb.memory.rewrites import write_document
-
-        if text is not None or messages is not None:
-            raise InvalidInputError("give either text or messages, or a document")
-        return write_document(self._writer, document, **options)
-
-    def amend(
-        self,
-        id: bytes | str,
-        text: str,
-        *,
-        at: Instant | None = None,
-        source: str | Sequence[str] | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        tags: str | Sequence[str] | None = None,
-        expires_at: Instant | None = None,
-        ttl: Ttl | None = None,
-        extractor: Extractor | str | None = None,
-        origin: Origin | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> Written:
-        """Replace a memory: a new memory supersedes the old one, in the same scopes.
-
-        The old one ends when the new one begins (now, or `at`), and can still be read. The new one
-        keeps its metadata, tags, pin and end, unless others are given. It is trusted no more than
-        the old one; if less, the old one stays, and the two contradict each other.
-
-        Raises:
-            InvalidInputError: not one id, no text, or `at` is before it began.
-            NotFoundError: there is no such memory here.
-            ConflictError: the memory has ended already, or is a whole session.
-            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
-            StorageError: the store cannot be written.
-        """
-        return self._writer.amend(
-            id,
-            text,
-            at=at,
-            source=source,
-            marks={"metadata": metadata, "tags": tags, "expires_at": expires_at, "ttl": ttl},
-            extractor=extractor,
-            scope=scope,
-            origin=origin,
-        )
+    write = _of("_writer", MemoryWriter.write)
+    amend = _of("_writer", MemoryWriter.amend)
 
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
         """Pin a memory: `context` gives it first, whatever the question.
@@ -367,140 +275,23 @@ class Memory:
         self._writer.mark(id, Marks(metadata={PINNED: False}, expires=None), scope)
         return self.read(id, **scope)
 
-    # -- reading -----------------------------------------------------------------------------------
+    recall = _of("_reader", MemoryReader.recall)
+    context = _by_reader(prompt_context.context)
+    list = _of("_reader", MemoryReader.list)
+    read = _of("_reader", MemoryReader.read)
+    warm = _of("_reader", MemoryReader.warm)
+    list_scopes = _by_reader(listings.list_scopes)
+    fading = _by_reader(listings.fading)
+    pending = _by_reader(listings.pending)
+    interior = _by_reader(listings.interior)
+    reads = _by_reader(listings.reads)
+    export = _by_reader(receipts.export)
+    verify_receipt = _by_reader(receipts.verify_receipt)
 
-    def recall(
-        self,
-        query: str | None = None,
-        *,
-        names: str | Sequence[str] | None = None,
-        k: int = 10,
-        max_tokens: int | None = None,
-        min_confidence: float | None = None,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        types: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
-        include_retired: bool = False,
-        at: Instant | None = None,
-        summaries: Literal["first"] | None = None,
-        settings: RecallSettings | None = None,
-        receipt: bool = False,
-        **scope: Unpack[ScopeIds],
-    ) -> Recall:
-        """Return what is remembered about `query`, best first, each hit with its reasons.
-
-        `names` count as said in the question. Without a question, the hits are the memories about
-        these names, then those that mention them, the newest first.
-
-        A hit is inside every kind of scope that is given, and inside any of several values of one.
-        `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
-        is asked, for words like "last week". `where` is a filter that holds before anything is
-        ranked: `{"project": "x", "priority": {"$gte": 2}}`, with `$eq $ne $in $nin $gt $gte $lt
-        $lte $exists $contains $and $or $not`, over metadata keys, tags, type, source, speaker and
-        the times valid_from, valid_to and known_from. With `summaries="first"` a summary takes the
-        place of the details it was derived from, and summaries come before the rest.
-
-        The result and each hit have a `confidence`, the probability that they hold an answer. With
-        `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
-        receipt, which `verify_receipt` checks.
-
-        Raises:
-            InvalidInputError: an empty or huge question, or an argument is wrong.
-            RejectedError: the scope is outside the bounds of this memory.
-            ProviderError: the embedder failed or is missing.
-            StorageError: the key for receipts cannot be made or read.
-        """
-        asked: dict[str, Any] = {"names": names, "k": k, "max_tokens": max_tokens, "at": at}
-        asked |= {"min_confidence": min_confidence, "as_of": as_of, "known_at": known_at}
-        asked |= {"types": types, "where": where or None, "include_retired": include_retired}
-        asked |= {"summaries": summaries, "settings": settings, "scope": scope}
-
-        def ask(reader: MemoryReader) -> Recall:
-            if not receipt:
-                return reader.recall(query or "", **asked)
-            from worlddb.memory.receipts import receipted
-
-            return receipted(reader)(query or "", **asked)
-
-        return self._reader.by_grant(scope, ask)
-
-    def list(
-        self,
-        *,
-        limit: int = 50,
-        cursor: str | None = None,
-        include_retired: bool = False,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        types: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> MemoryPage:
-        """Return the memories directly in a scope, the latest first, a page at a time.
-
-        With `types`, only memories of these types, such as Memory or Session; with `where`, only
-        those that the filter is true of, as in `recall`.
-
-        Raises:
-            InvalidInputError: an argument is wrong, or no page begins at that cursor.
-            RejectedError: the scope is outside the bounds of this memory.
-        """
-        asked: dict[str, Any] = {"limit": limit, "cursor": cursor, "as_of": as_of}
-        asked |= {"include_retired": include_retired, "known_at": known_at}
-        asked |= {"types": types, "where": where or None, "scope": scope}
-        return self._reader.by_grant(scope, lambda reader: reader.list(**asked))
-
-    def read(
-        self,
-        id: bytes | str,
-        *,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> Remembered:
-        """Return one memory, retired or not, by its id or the first 4 or more digits of it.
-
-        With a scope, only a memory inside it is found.
-
-        Raises:
-            InvalidInputError: not an id, or the start of several.
-            NotFoundError: there is no such memory here.
-            RejectedError: the scope is outside the bounds of this memory.
-        """
-        asked: dict[str, Any] = {"as_of": as_of, "known_at": known_at, "scope": scope}
-        return self._reader.by_grant(scope, lambda reader: reader.read(id, **asked))
-
-    def context(
-        self,
-        query: str | None = None,
-        *,
-        max_tokens: int = 1_000,
-        k: int = 10,
-        as_of: Instant | None = None,
-        known_at: Instant | None = None,
-        types: Sequence[str] | None = None,
-        where: Mapping[str, Any] | None = None,
-        **scope: Unpack[ScopeIds],
-    ) -> PromptContext:
-        """Return what is remembered as ready text for a prompt, of at most `max_tokens` tokens.
-
-        First what is pinned, then memories with the tag `instruction`, then what is known about
-        the user, then the hits of the question, or the latest memories without one. The text has
-        dates and ids and says that it is data; its budget counts everything that is in it. `types`
-        and `where` choose the memories, as in `recall`.
-
-        Raises:
-            InvalidInputError: an argument is wrong.
-            RejectedError: the scope is outside the bounds of this memory.
-            ProviderError: the embedder failed or is missing.
-        """
-        from worlddb.memory.prompt_context import prompt_context
-
-        chosen: dict[str, Any] = {"types": types, "where": where, "scope": scope}
-        chosen |= {"as_of": as_of, "known_at": known_at}
-        chosen |= {"max_tokens": max_tokens, "k": k}
-        return self._reader.by_grant(scope, lambda reader: prompt_context(reader, query, **chosen))
+    retire = _of("_ender", MemoryEnder.retire)
+    retire_all = _of("_ender", MemoryEnder.retire_all)
+    purge_scope = _of("_ender", MemoryEnder.purge_scope)
+    erase = _of("_ender", MemoryEnder.erase)
 
     @property
     def files(self) -> Files:
@@ -520,20 +311,6 @@ class Memory:
         """
         return scope_files(self._writer, scope)
 
-    # -- scopes and warmth -------------------------------------------------------------------------
-
-    list_scopes = _of("_reader", MemoryReader.list_scopes)
-    warm = _of("_reader", MemoryReader.warm)
-
-    # -- ending ------------------------------------------------------------------------------------
-
-    retire = _of("_ender", MemoryEnder.retire)
-    retire_all = _of("_ender", MemoryEnder.retire_all)
-    purge_scope = _of("_ender", MemoryEnder.purge_scope)
-    erase = _of("_ender", MemoryEnder.erase)
-
-    # -- files -------------------------------------------------------------------------------------
-
     list_files = _of("_files", ScopedFiles.list_files)
     read_file = _of("_files", ScopedFiles.read_file)
     write_file = _of("_files", ScopedFiles.write_file)
@@ -542,8 +319,6 @@ class Memory:
     delete_file = _of("_files", ScopedFiles.delete_file)
     glob_files = _of("_files", ScopedFiles.glob_files)
     grep_files = _of("_files", ScopedFiles.grep_files)
-
-    # -- graph, identity and history ---------------------------------------------------------------
 
     query = _of("_graph", ScopedGraph.query)
     explain = _of("_graph", ScopedGraph.explain)
@@ -561,33 +336,25 @@ class Memory:
     log = _of("_graph", ScopedGraph.log)
     diff = _of("_graph", ScopedGraph.diff)
     prove = _of("_graph", ScopedGraph.prove)
+    prove_history = _by_reader(receipts.prove_history)
     check = _of("_graph", ScopedGraph.check)
     consolidate = _of("_graph", ScopedGraph.consolidate)
     edge_types = _of("_graph", ScopedGraph.edge_types)
     declare = _of("_graph", ScopedGraph.declare)
 
-    # -- governance --------------------------------------------------------------------------------
-
-    verify_receipt = _of("_governance", Governance.verify_receipt)
-    prove_history = _of("_governance", Governance.prove_history)
-    export = _of("_governance", Governance.export)
-    reads = _of("_governance", Governance.reads)
-    retention = _of("_governance", Governance.retention)
-    set_retention = _of("_governance", Governance.set_retention)
-    apply_retention = _of("_governance", Governance.apply_retention)
-    fading = _of("_governance", Governance.fading)
-    pending = _of("_governance", Governance.pending)
-    interior = _of("_governance", Governance.interior)
-    create_branch = _of("_governance", Governance.create_branch)
-    branches = _of("_governance", Governance.branches)
-    branch_diff = _of("_governance", Governance.branch_diff)
-    merge = _of("_governance", Governance.merge)
-    drop_branch = _of("_governance", Governance.drop_branch)
-    grant = _of("_governance", Governance.grant)
-    grants = _of("_governance", Governance.grants)
-    revoke = _of("_governance", Governance.revoke)
-    refuse = _of("_governance", Governance.refuse)
-    trust = _of("_governance", Governance.trust)
-    set_trust = _of("_governance", Governance.set_trust)
-    quarantine = _of("_governance", Governance.quarantine)
-    decide_quarantined = _of("_governance", Governance.decide_quarantined)
+    retention = _of("_retention", RetentionKeeper.retention)
+    set_retention = _of("_retention", RetentionKeeper.set_retention)
+    apply_retention = _of("_retention", RetentionKeeper.apply_retention)
+    create_branch = _of("_branches", BranchKeeper.create_branch)
+    branches = _of("_branches", BranchKeeper.branches)
+    branch_diff = _of("_branches", BranchKeeper.branch_diff)
+    merge = _of("_branches", BranchKeeper.merge)
+    drop_branch = _of("_branches", BranchKeeper.drop_branch)
+    grant = _of("_grants", GrantKeeper.grant)
+    grants = _of("_grants", GrantKeeper.grants)
+    revoke = _of("_grants", GrantKeeper.revoke)
+    refuse = _of("_grants", GrantKeeper.refuse)
+    trust = _of("_trust", TrustKeeper.trust)
+    set_trust = _of("_trust", TrustKeeper.set_trust)
+    quarantine = _of("_trust", TrustKeeper.quarantine)
+    decide_quarantined = _of("_trust", TrustKeeper.decide_quarantined)

@@ -17,13 +17,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.draft_builder import name_key
 from worlddb.ingest.draft_parts import QUARANTINE
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode
+from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor
 from worlddb.model.inputs import Instant, check_names, from_micros, to_micros
+from worlddb.model.origin import Origin
+
+if TYPE_CHECKING:
+    from worlddb.memory.writes import ScopeDestination
 
 TAGS, PINNED = "tags", "pinned"
 UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -36,13 +40,13 @@ Ttl: TypeAlias = float | str | timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What a memory is marked with; `expires` is a time in microseconds, None for no end."""
+    """Metadata and expiry of a memory; `expires` is in microseconds, None for no end."""
 
     metadata: Mapping[str, Any] | None
     expires: int | None
 
     def ending(self, draft: Draft) -> Draft:
-        """Return a draft of which everything that the text says ends with the memory.
+        """Return a draft whose nodes and edges end when the memory expires.
 
         Raises:
             InvalidInputError: the end is not after the beginning.
@@ -84,7 +88,7 @@ def marks_of(
     expires_at: Instant | None = None,
     ttl: Ttl | None = None,
 ) -> Marks:
-    """Return the marks of a write.
+    """Return the metadata and expiry that the options of a write state.
 
     Raises:
         InvalidInputError: a mark is wrong, or there are two ends.
@@ -109,7 +113,7 @@ def marks_of(
 
 
 def _seconds(ttl: Ttl) -> float:
-    """Return how many seconds something stays.
+    """Return a time to live in seconds.
 
     Raises:
         InvalidInputError: it is no time span above zero.
@@ -150,6 +154,38 @@ class StatedNames:
             aliases = self.aliases.get(name, ())
             draft = _with_name(draft, name, aliases, about=name in self.names)
         return draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatedTerms:
+    """What a caller states beside a text to remember, as it was given.
+
+    `marks` has metadata, tags, pin, expires_at and ttl by name; see `Memory.write` for the rest.
+    """
+
+    at: Instant | None
+    source: str | Sequence[str] | None
+    marks: Mapping[str, Any]
+    names: str | Sequence[str] | None = None
+    aliases: Aliases | None = None
+    key: str | None = None
+    extractor: Extractor | str | None = None
+    origin: Origin | None = None
+    scope: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTerms:
+    """What a caller states beside a text, checked, without secrets, and with its destination."""
+
+    destination: ScopeDestination
+    at: Instant | None = None
+    source: str | Sequence[str] | None = None
+    marks: Marks = NO_MARKS
+    names: StatedNames | None = None
+    extractor: Extractor | str | None = None
+    origin: Origin | None = None
+    secrets: tuple[str, ...] = ()
 
 
 def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> StatedNames:
@@ -203,7 +239,7 @@ def _is_called(node: DraftNode, keys: Sequence[str]) -> bool:
 
 
 def _moved(edge: DraftEdge, before: set[str], now: str) -> DraftEdge:
-    """Return an edge that leads to and from the entity that several nodes have become."""
+    """Return an edge with its ends moved to the entity that several drafted nodes became."""
     source = now if edge.source in before else edge.source
     target = now if edge.target in before else edge.target
     return replace(edge, source=source, target=target)

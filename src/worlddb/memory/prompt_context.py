@@ -13,15 +13,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from worlddb.errors import InvalidInputError
 from worlddb.memory.memory_marks import PINNED, TAGS
-from worlddb.memory.reads import MemoryReader
+from worlddb.memory.reads import MemoryReader, granted
 from worlddb.memory.results import PromptContext, Remembered
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_whole
-from worlddb.model.records import said_by
+from worlddb.model.records import ScopeIds, said_by
 from worlddb.model.text_safety import tokens_at_most, visible
 from worlddb.recall.hits import Hit, Recall
 
@@ -47,7 +47,7 @@ Lines: TypeAlias = list[tuple[Id, str]]
 
 @dataclass(slots=True)
 class _Prompt:
-    """Lines that fit into a budget."""
+    """Collects the lines of a prompt within a budget of tokens."""
 
     left: int
     most: int
@@ -91,13 +91,14 @@ class _Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """Finds memories for the sections; `common` are the moment, types and scopes."""
+class _PromptSource:
+    """Finds memories for the sections; `options` are the times and types of every question."""
 
     reader: MemoryReader
     where: Mapping[str, Any] | None
     known_at: Instant | None
-    common: Mapping[str, Any]
+    options: Mapping[str, Any]
+    scope: Any
 
     def listed(self, limit: int, wanted: Mapping[str, Any] | None) -> Lines:
         """Return the latest memories that are trusted in full."""
@@ -105,13 +106,14 @@ class _Told:
         found: list[Remembered] = []
         cursor: str | None = None
         for _ in range(PAGES_MAX):
-            page = self.reader.list(
+            page = self.reader.page(
                 limit=limit,
                 cursor=cursor,
                 include_retired=False,
                 where={"$and": both} if both else None,
                 trusted=True,
-                **self.common,
+                scope=self.scope,
+                **self.options,
             )
             found += [one for one in page if one.trust == "full" and one.text]
             cursor = page.next_cursor
@@ -131,48 +133,51 @@ class _Told:
 
     def _asked(self, question: str, names: str | None, k: int) -> Recall:
         return self.reader.recall(
-            question,
-            names=names,
-            k=k,
-            max_tokens=None,
-            where=self.where or None,
-            include_retired=False,
-            at=None,
-            summaries=None,
-            settings=None,
-            **self.common,
+            question, names=names, k=k, where=self.where, **self.options, **self.scope
         )
 
 
-def prompt_context(
+@granted
+def context(
     reader: MemoryReader,
-    query: str | None,
+    query: str | None = None,
     *,
-    max_tokens: int,
-    k: int,
-    as_of: Instant | None,
-    known_at: Instant | None,
-    types: Sequence[str] | None,
-    where: Mapping[str, Any] | None,
-    scope: Mapping[str, Any],
+    max_tokens: int = 1_000,
+    k: int = 10,
+    as_of: Instant | None = None,
+    known_at: Instant | None = None,
+    types: Sequence[str] | None = None,
+    where: Mapping[str, Any] | None = None,
+    **scope: Unpack[ScopeIds],
 ) -> PromptContext:
-    """Return what is remembered as text for a prompt; see `Memory.context`."""
+    """Return what is remembered as ready text for a prompt, of at most `max_tokens` tokens.
+
+    First what is pinned, then memories with the tag `instruction`, then what is known about
+    the user, then the hits of the question, or the latest memories without one. The text has
+    dates and ids and says that it is data; its budget counts everything that is in it. `types`
+    and `where` choose the memories, as in `recall`.
+
+    Raises:
+        InvalidInputError: an argument is wrong.
+        RejectedError: the scope is outside the bounds of this memory.
+        ProviderError: the embedder failed or is missing.
+    """
     check_whole(max_tokens, "max_tokens", 1)
     if query is not None and not isinstance(query, str):
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
-    common = {"as_of": as_of, "known_at": known_at, "types": types, "scope": scope}
-    told = _Told(reader, where, known_at, common)
+    options = {"as_of": as_of, "known_at": known_at, "types": types}
+    source = _PromptSource(reader, where, known_at, options, scope)
     frame = tokens_at_most(f"{HEAD}\n{FOOT}") + 1
     prompt = _Prompt(left=max_tokens - frame, most=max_tokens)
     sections: dict[str, Callable[[], Lines]] = {
-        "Pinned": lambda: told.listed(PINS_MAX, {PINNED: True}),
-        "Instructions": lambda: told.listed(PINS_MAX, {TAGS: INSTRUCTION}),
-        "About the user": lambda: told.recalled("", SELF, ABOUT_MAX, True),
+        "Pinned": lambda: source.listed(PINS_MAX, {PINNED: True}),
+        "Instructions": lambda: source.listed(PINS_MAX, {TAGS: INSTRUCTION}),
+        "About the user": lambda: source.recalled("", SELF, ABOUT_MAX, True),
     }
     if query is not None and query.strip():
-        sections["On the question"] = lambda: told.recalled(query, None, k, False)
+        sections["On the question"] = lambda: source.recalled(query, None, k, False)
     else:
-        sections["Latest"] = lambda: told.listed(LATEST, None)
+        sections["Latest"] = lambda: source.listed(LATEST, None)
     for title, memories in sections.items():
         prompt.add(title, memories())
     text = "\n".join((HEAD, *prompt.lines, FOOT)) if prompt.lines else ""

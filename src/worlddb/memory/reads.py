@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+)
 
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.memory.results import MemoryPage, Remembered, Scope, ScopePage
+from worlddb.memory.results import MemoryPage, Remembered
 from worlddb.memory.scope_view import (
     CallerScopes,
     filtered_view,
@@ -21,30 +31,26 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
-from worlddb.model.inputs import Instant, check_whole, check_words, to_micros
+from worlddb.model.inputs import Instant, check_whole, check_words
 from worlddb.model.origin import FULL, LEVELS
 from worlddb.model.records import (
-    KINDS,
-    SCOPE,
     WHOLES,
     AsOf,
     Groups,
     Node,
-    ScopeKind,
+    ScopeIds,
     ScopeName,
     said_by,
-    scope_named,
 )
 from worlddb.recall.hits import Hit, Recall, tokens_in
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ROOT_ROW
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import SUMMARY, stale_summaries
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
-    from worlddb.recall.recaller import RecallSettings
+    from worlddb.recall.asked_question import RecallSettings
 
 
 # Summary order: summaries before details, each in place of the details it was derived from.
@@ -97,14 +103,27 @@ def _fitting(hits: list[Hit], max_tokens: int | None) -> list[Hit]:
 
 Rows: TypeAlias = list[int]
 Ids: TypeAlias = list[Id]
+P = ParamSpec("P")
+R = TypeVar("R")
+SCOPE_IDS = frozenset(ScopeIds.__annotations__)
 T = TypeVar("T")
-IsOwn: TypeAlias = Callable[[int, Node], bool]
-"""Whether a node, by its row, is a scope that may be listed."""
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
 TRUSTS = {level: trust for trust, level in LEVELS.items()}
 SESSION, TURN = "Session", "Turn"
 TURNS_LISTED = 5  # Enough to recognise a session in a list; `read` has the whole text.
-GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
+
+
+def granted(
+    call: Callable[Concatenate[MemoryReader, P], R],
+) -> Callable[Concatenate[MemoryReader, P], R]:
+    """Return a call of a reader that also answers in scopes which a grant opens to the caller."""
+
+    @wraps(call)
+    def answer(reader: MemoryReader, /, *given: P.args, **named: P.kwargs) -> R:
+        scope = {key: value for key, value in named.items() if key in SCOPE_IDS}
+        return reader.by_grant(scope, lambda one: call(one, *given, **named))
+
+    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,15 +135,15 @@ class MemoryReader:
     actor: str = ""
 
     def note(self, call: str, groups: Groups, question: str, hits: Iterable[bytes]) -> None:
-        """Record a read, if this store audits them."""
+        """Record a read, if this store was opened with `audit_reads`."""
         if self.db.audits_reads:
             from worlddb.audit.read_audit import note_read
 
             engine, named = self.db.engine, [str(name) for group in groups for name in group]
             note_read(engine.store, engine.clock(), self.actor, call, named, question, hits)
 
-    def by_grant(self, scope: Mapping[str, Any], ask: Callable[[MemoryReader], T]) -> T:
-        """Return an answer for the caller, inside its own scopes or by grants in those it names.
+    def by_grant(self, scope: Mapping[str, Any], ask: Callable[[MemoryReader], R]) -> R:
+        """Return an answer from the caller's own scopes, or from named scopes that grants open.
 
         A grant counts that still stands after the answer was found: then all of it may be seen.
         """
@@ -136,14 +155,68 @@ class MemoryReader:
                 return found
         return ask(self)
 
+    @granted
     def recall(
         self,
+        query: str | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        k: int = 10,
+        max_tokens: int | None = None,
+        min_confidence: float | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        include_retired: bool = False,
+        at: Instant | None = None,
+        summaries: Literal["first"] | None = None,
+        settings: RecallSettings | None = None,
+        receipt: bool = False,
+        **scope: Unpack[ScopeIds],
+    ) -> Recall:
+        """Return what is remembered about `query`, best first, each hit with its reasons.
+
+        `names` count as said in the question. Without a question, the hits are the memories about
+        these names, then those that mention them, the newest first.
+
+        A hit is inside every kind of scope that is given, and inside any of several values of one.
+        `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
+        is asked, for words like "last week". `where` is a filter that holds before anything is
+        ranked: `{"project": "x", "priority": {"$gte": 2}}`, with `$eq $ne $in $nin $gt $gte $lt
+        $lte $exists $contains $and $or $not`, over metadata keys, tags, type, source, speaker and
+        the times valid_from, valid_to and known_from. With `summaries="first"` a summary takes the
+        place of the details it was derived from, and summaries come before the rest.
+
+        The result and each hit have a `confidence`, the probability that they hold an answer. With
+        `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
+        receipt, which `verify_receipt` checks.
+
+        Raises:
+            InvalidInputError: an empty or huge question, or an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+            ProviderError: the embedder failed or is missing.
+            StorageError: the key for receipts cannot be made or read.
+        """
+        asked: dict[str, Any] = {"names": names, "k": k, "max_tokens": max_tokens, "at": at}
+        asked |= {"min_confidence": min_confidence, "as_of": as_of, "known_at": known_at}
+        asked |= {"types": types, "where": where or None, "include_retired": include_retired}
+        asked |= {"summaries": summaries, "settings": settings}
+        if not receipt:
+            return self._answer(query or "", scope, **asked)
+        from worlddb.memory.receipts import receipted
+
+        return receipted(self, query or "", scope, **asked)
+
+    def _answer(
+        self,
         query: str,
+        scope: Mapping[str, Any],
         *,
         names: str | Sequence[str] | None,
         k: int,
         max_tokens: int | None,
-        min_confidence: float | None = None,
+        min_confidence: float | None,
         as_of: Instant | None,
         known_at: Instant | None,
         types: Sequence[str] | None,
@@ -152,10 +225,9 @@ class MemoryReader:
         at: Instant | None,
         summaries: Literal["first"] | None,
         settings: RecallSettings | None,
-        scope: Mapping[str, Any],
     ) -> Recall:
-        """Return what is remembered about a question; see `Memory.recall`."""
-        from worlddb.recall.recaller import DEFAULT_SETTINGS, question_of
+        """Return the answer to a question in the caller's own scopes; see `recall`."""
+        from worlddb.recall.asked_question import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
         if isinstance(query, str) and not query.strip() and names is None:
@@ -200,7 +272,7 @@ class MemoryReader:
         return Recall(question=query)
 
     def _without_strangers(self, found: Recall, known_at: Instant | None) -> Recall:
-        """Return an answer without the homes of shared memories that are out of bounds.
+        """Return an answer without the parent ids of shared memories from scopes out of bounds.
 
         The id of a scope follows from its name: a caller that guesses one would see it confirmed.
         """
@@ -218,7 +290,40 @@ class MemoryReader:
         )
         return replace(found, hits=tuple(hits))
 
+    @granted
     def list(
+        self,
+        *,
+        limit: int = 50,
+        cursor: str | None = None,
+        include_retired: bool = False,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        types: Sequence[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        **scope: Unpack[ScopeIds],
+    ) -> MemoryPage:
+        """Return the memories directly in a scope, the latest first, a page at a time.
+
+        With `types`, only memories of these types, such as Memory or Session; with `where`, only
+        those that the filter is true of, as in `recall`.
+
+        Raises:
+            InvalidInputError: an argument is wrong, or no page begins at that cursor.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self.page(
+            limit=limit,
+            cursor=cursor,
+            include_retired=include_retired,
+            as_of=as_of,
+            known_at=known_at,
+            types=types,
+            where=where or None,
+            scope=scope,
+        )
+
+    def page(
         self,
         *,
         limit: int,
@@ -231,9 +336,12 @@ class MemoryReader:
         scope: Mapping[str, Any],
         trusted: bool = False,
     ) -> MemoryPage:
-        """Return a page of memories; see `Memory.list`.
+        """Return a page of the memories in the caller's own scopes; see `list`.
 
         With `trusted`, a session is without the turns that are not trusted in full.
+
+        Raises:
+            InvalidInputError, RejectedError: as `list`.
         """
         check_whole(limit, "limit", 1, PAGE_MAX)
         chosen = None if types is None else check_words(types, "types")
@@ -252,18 +360,27 @@ class MemoryReader:
         )
 
     def _filtered(self, view: View, where: Mapping[str, Any] | None) -> View:
-        """Return a view of what a filter leaves."""
+        """Return a view that is limited to the memories that match a filter."""
         return filtered_view(self.db.engine, view, where)
 
+    @granted
     def read(
         self,
         id: bytes | str,
         *,
-        as_of: Instant | None,
-        known_at: Instant | None,
-        scope: Mapping[str, Any],
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
+        **scope: Unpack[ScopeIds],
     ) -> Remembered:
-        """Return one memory; see `Memory.read`."""
+        """Return one memory, retired or not, by its id or the first 4 or more digits of it.
+
+        With a scope, only a memory inside it is found.
+
+        Raises:
+            InvalidInputError: not an id, or the start of several.
+            NotFoundError: there is no such memory here.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
         with self.scopes.viewing(self.scopes.reach(scope), known_at=known_at, ended=True) as view:
             row, node = find_memory(view, id)
         with self.scopes.viewing((), as_of=as_of, known_at=known_at, ended=True) as view:
@@ -280,61 +397,6 @@ class MemoryReader:
             levels = TrustLevels(view.reader, view.moment.known)
             return {node.id for node in nodes if levels.of(node) == FULL}
 
-    def list_scopes(
-        self,
-        *,
-        kind: ScopeKind | None = None,
-        limit: int = 100,
-        cursor: str | None = None,
-        include_retired: bool = False,
-    ) -> ScopePage:
-        """Return the users, agents, apps and runs, in the order they came, a page at a time.
-
-        Raises:
-            InvalidInputError: no such kind, or an argument is wrong.
-        """
-        check_whole(limit, "limit", 1, PAGE_MAX)
-        if kind is not None and kind not in KINDS:
-            raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
-        with self.scopes.viewing(self.scopes.bounds, ended=include_retired) as view:
-            is_own = self._own_scopes(view)
-            if self.scopes.bounds:
-                return self._bound_scopes(view, kind, limit, cursor, is_own)
-            after = 0 if cursor is None else _row_of(view.reader, cursor)
-            rows = self._scope_rows(view, kind, after, limit + 1, is_own)
-            nodes = view.reader.nodes(rows)
-            found = tuple(_scope(nodes[row], view.moment) for row in rows[:limit])
-        more = len(rows) > limit
-        return ScopePage(scopes=found, next_cursor=str(found[-1].id) if more else None)
-
-    def _bound_scopes(
-        self, view: View, kind: ScopeKind | None, limit: int, cursor: str | None, is_own: IsOwn
-    ) -> ScopePage:
-        """Return a page of the scopes of a bound caller, as old as its own memories there.
-
-        Since when there are such scopes, and in which order they came, may be the doing of others.
-        """
-        reader = view.reader
-        nodes = reader.nodes(self._scope_rows(view, kind, 0, reader.head().nodes, is_own))
-        # Inside bounds of two kinds no scope is the caller's as a whole.
-        own = set(map(str, self.scopes.bounds[0])) if len(self.scopes.bounds) == 1 else set()
-        scopes: list[Scope] = []
-        for row, node in nodes.items():
-            found = _scope(node, view.moment)
-            if node.name in own:
-                scopes.append(found)
-            elif first := page(self._in_both(view, row), None, reader.head().nodes)[-1:]:
-                since = reader.nodes(first)[first[0]].known_from
-                scopes.append(replace(found, known_from=since))
-        scopes.sort(key=lambda one: (one.known_from, one.name not in own, one.name))
-        places = {str(one.id): at for at, one in enumerate(scopes, 1)}
-        if cursor is not None and cursor not in places:
-            raise _no_cursor(cursor)
-        start = places.get(cursor or "", 0)
-        shown = tuple(scopes[start : start + limit])
-        more = len(scopes) > start + limit
-        return ScopePage(scopes=shown, next_cursor=str(shown[-1].id) if more else None)
-
     def warm(self) -> None:
         """Load now what the first recall would wait for: the embedder and the usual scope.
 
@@ -350,69 +412,17 @@ class MemoryReader:
         if all(worlds):
             self.db.recall("warm up", scope=worlds[0], within=worlds[1:], k=1)
 
-    def _scope_rows(
-        self, view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
-    ) -> Rows:
-        """Return the rows of scopes that the caller may list, in the order they came."""
-        reader, start = view.reader, "" if kind is None else f"{kind}:"
-        found: Rows = []
-        while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
-            after = rows[-1]
-            for row, node in sorted(reader.nodes(rows).items()):
-                if (view.include_ended or view.moment.holds(node)) and is_own(row, node):
-                    found.append(row)
-                    if len(found) == most:
-                        return found
-        return found
-
-    def _own_scopes(self, view: View) -> IsOwn:
-        """Return a test for the scopes that the caller may list.
-
-        A bound caller may list the scopes that hold a memory inside its bounds.
-        """
-        if not self.scopes.bounds:
-            return lambda row, node: _is_scope(node)
-        reader, groups = view.reader, (view.worlds, *view.within)
-        before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
-        inside = reader.placed.latest(set(chain(*groups)), before, now, before)
-        # Most scopes hold none of these memories. A turn is held by the scope of its session.
-        held = reader.placed.holders(inside)
-        held |= reader.placed.holders(held)
-        own = {str(scope) for group in self.scopes.bounds for scope in group}
-
-        def is_own(row: int, node: Node) -> bool:
-            if not _is_scope(node):
-                return False
-            if node.name in own:
-                return True
-            if row not in held or not self.scopes.may_name(scope_named(node.name)):
-                return False
-            return bool(page(self._in_both(view, row), None, 1))
-
-        return is_own
-
     def place(self, view: View, cursor: str | None) -> int | None:
         """Return the row of the last memory of a page.
 
         Raises:
             InvalidInputError: no page here ends with it.
         """
-        row = None if cursor is None else _row_of(view.reader, cursor)
+        row = None if cursor is None else row_of_cursor(view.reader, cursor)
         # Without bounds a page may go on after what has left the scope since.
         if row is not None and self.scopes.bounds and not view.keep_world([row]):
-            raise _no_cursor(cursor)
+            raise no_cursor(cursor)
         return row
-
-    def _in_both(self, view: View, row: int) -> View:
-        """Return what is inside a view and inside a further scope."""
-        return View(
-            view.reader,
-            view.moment,
-            worlds=view.worlds,
-            within=[*view.within, [row]],
-            members=view.members,
-            include_ended=view.include_ended,
-        )
 
     def _ids(self, reader: Reader, group: Sequence[ScopeName], moment: Moment) -> Ids:
         """Return the worlds of some scopes."""
@@ -492,17 +502,19 @@ class MemoryReader:
         return before, after
 
 
-def _row_of(reader: Reader, cursor: str) -> int:
+def row_of_cursor(reader: Reader, cursor: str) -> int:
+    """Return the row of the node that a cursor names."""
     try:
         row = reader.node_row(Id(cursor))
     except (InvalidInputError, TypeError, ValueError, AttributeError):
         row = None
     if row is None:
-        raise _no_cursor(cursor)
+        raise no_cursor(cursor)
     return row
 
 
-def _no_cursor(cursor: str | None) -> InvalidInputError:
+def no_cursor(cursor: str | None) -> InvalidInputError:
+    """Return the error for a cursor that no page ends with."""
     return InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
 
 
@@ -514,7 +526,7 @@ def _text(
     turns: int | None,
     levels: TrustLevels | None = None,
 ) -> str:
-    """Return what a memory says; of a whole, what its first `turns` parts say, or all of them.
+    """Return the text of a memory; of a session or document the first `turns` parts, or all.
 
     With `levels`, without the parts that are not trusted in full.
     """
@@ -547,25 +559,3 @@ def _passages(parts: Sequence[Node]) -> Sequence[str]:
         f"{part.name}\n\n{part.content}" if part.name not in ("", before) else part.content
         for part, before in zip(ordered, names, strict=False)
     ]
-
-
-def _is_scope(node: Node) -> bool:
-    """Return whether a node is a scope of ours, and not one that only looks like it."""
-    try:
-        name = scope_named(node.name)
-    except InvalidInputError:
-        return False
-    generation = to_micros(node.created_at, "created_at")
-    return 0 <= generation < GENERATIONS_MAX and node.id == name.id(generation)
-
-
-def _scope(node: Node, moment: Moment) -> Scope:
-    name = scope_named(node.name)
-    return Scope(
-        id=node.id,
-        kind=name.kind,
-        value=name.value,
-        name=node.name,
-        known_from=node.known_from,
-        retired=not moment.holds(node),
-    )

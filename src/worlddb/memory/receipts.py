@@ -17,13 +17,13 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from blake3 import blake3
 
@@ -48,7 +48,8 @@ from worlddb.memory.scope_sight import OwnHistory
 from worlddb.memory.scope_view import CallerScopes, generations, page
 from worlddb.model.address import BLIND_BYTES, EMPTY, Id
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.records import Groups, Plain, ScopeName, groups_of
+from worlddb.model.proof import HistoryProof
+from worlddb.model.records import Groups, Plain, ScopeIds, ScopeName, groups_of
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.world_db import WorldDB
@@ -81,10 +82,24 @@ def digest_of(parts: Mapping[str, Any]) -> Id:
     return Id(blake3(canonical_json(dict(parts))).digest())
 
 
-def export_scope(
-    reader: MemoryReader, scope: Mapping[str, Any], receipt: bool, confirm: str | bool | None
+def export(
+    reader: MemoryReader,
+    *,
+    receipt: bool = False,
+    confirm: str | bool | None = None,
+    **scope: Unpack[ScopeIds],
 ) -> ScopeExport:
-    """Return everything in the one scope that is named; see `Memory.export`."""
+    """Return everything that is remembered in one scope, retired or not, to be handed over.
+
+    With `receipt` it has a signed receipt of what was exported. `confirm`, if given, has to be
+    True or the scope's value. To remove it, see `erase`.
+
+    Raises:
+        InvalidInputError: not exactly one scope is named, or another one is confirmed.
+        NotFoundError: there is no such scope.
+        RejectedError: the scope is outside the bounds of this memory.
+        StorageError: the key for receipts cannot be made or read.
+    """
     named = [name for group in groups_of(scope) for name in group]
     if len(named) != 1:
         raise InvalidInputError("export: name one scope: user_id, agent_id, app_id or run_id")
@@ -139,7 +154,7 @@ DIGITS = 6  # Of a confidence: more than anybody reads, fewer than rounding on m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification(Plain):
-    """What came of verifying a receipt.
+    """The result of verifying a receipt.
 
     `signed`: the key has signed it. `same`: the question, asked again as of then, has the same
     answer, byte for byte; what was erased is erased; what was exported is the export beside it.
@@ -157,7 +172,7 @@ class Verification(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A question as a receipt tells it: what was said, and how and when it was asked."""
+    """A recall as a receipt records it: the question, its options, scopes and times."""
 
     said: Mapping[str, Any]
     options: Mapping[str, Any]
@@ -167,35 +182,35 @@ class _Asked:
     asked_at: str
 
 
-def receipted(reader: MemoryReader) -> Callable[..., Recall]:
-    """Return the call `MemoryReader.recall` whose answer has a receipt."""
+def receipted(reader: MemoryReader, query: str, scope: Mapping[str, Any], **options: Any) -> Recall:
+    """Return the answer of `MemoryReader.recall` with a signed receipt.
 
-    def recall(query: str, *, scope: Mapping[str, Any], **options: Any) -> Recall:
-        if options.pop("settings", None) is not None:
-            raise InvalidInputError("receipt: only recalls with the usual settings have one")
-        db, scopes = reader.db, reader.scopes
-        groups = scopes.groups(scope)
-        now = db.engine.clock()
-        last = _last_known(db, scopes)
-        known = options.pop("known_at", None)
-        # A commit to come could still have a time that lies between the last commit and now.
-        known_at = last if known is None else min(last, from_micros(to_micros(known, "known_at")))
-        given = {"query": query, **options}
-        asked = _Asked(
-            said={name: given.get(name) for name in PRIVATE_PARTS}
-            | {"blind": os.urandom(BLIND_BYTES).hex()},
-            options={name: given.get(name) for name in OPTIONS}
-            | {name: _iso(given.get(name)) for name in TIMES},
-            scope={f"{group[0].kind}_id": sorted(one.value for one in group) for group in groups},
-            is_bound=bool(scopes.bounds),
-            known_at=_iso(known_at) or "",
-            asked_at=_iso(from_micros(now)) or "",
-        )
-        found, payload = _answer(db, scopes, asked, reader.actor)
-        envelope = sign(db.engine.store, RECALL_RECEIPT, canonical_json(payload))
-        return replace(found, receipt=envelope | {"asked": dict(asked.said)})
-
-    return recall
+    Raises:
+        InvalidInputError, RejectedError, ProviderError, StorageError: as `recall`.
+    """
+    if options.pop("settings") is not None:
+        raise InvalidInputError("receipt: only recalls with the usual settings have one")
+    db, scopes = reader.db, reader.scopes
+    groups = scopes.groups(scope)
+    now = db.engine.clock()
+    last = _last_known(db, scopes)
+    known = options.pop("known_at", None)
+    # A commit to come could still have a time that lies between the last commit and now.
+    known_at = last if known is None else min(last, from_micros(to_micros(known, "known_at")))
+    given = {"query": query, **options}
+    asked = _Asked(
+        said={name: given.get(name) for name in PRIVATE_PARTS}
+        | {"blind": os.urandom(BLIND_BYTES).hex()},
+        options={name: given.get(name) for name in OPTIONS}
+        | {name: _iso(given.get(name)) for name in TIMES},
+        scope={f"{group[0].kind}_id": sorted(one.value for one in group) for group in groups},
+        is_bound=bool(scopes.bounds),
+        known_at=_iso(known_at) or "",
+        asked_at=_iso(from_micros(now)) or "",
+    )
+    found, payload = _answer(db, scopes, asked, reader.actor)
+    envelope = sign(db.engine.store, RECALL_RECEIPT, canonical_json(payload))
+    return replace(found, receipt=envelope | {"asked": dict(asked.said)})
 
 
 def asked_again(db: WorldDB, own: CallerScopes, payload: bytes, said: object) -> Verification:
@@ -230,13 +245,13 @@ def _answer(
     still = replace(scopes, clock=lambda: now)
     reader = MemoryReader(db=_at_time(db, now), scopes=still, actor=actor)
     said: dict[str, Any] = {name: asked.said.get(name) for name in PRIVATE_PARTS}
+    scope: Any = asked.scope
     found = reader.recall(
         said.pop("query") or "",
         **said,
         **asked.options,
         known_at=asked.known_at,
-        settings=None,
-        scope=asked.scope,
+        **scope,
     )
     with db.engine.store.read() as session:
         witness = _witness(session, groups_of(asked.scope), asked)
@@ -331,9 +346,22 @@ def code_digest() -> str:
 @cache
 def settings_digest() -> str:
     """Return a digest of the settings that recalls have by themselves."""
-    from worlddb.recall.recaller import DEFAULT_SETTINGS
+    from worlddb.recall.asked_question import DEFAULT_SETTINGS
 
     return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()
+
+
+def prove_history(reader: MemoryReader, since: int = 0) -> HistoryProof:
+    """Return a proof that nothing was rewritten up to commit `since`.
+
+    `worlddb.verify_history` checks it, with the log heads that you kept.
+
+    Raises:
+        InvalidInputError, NotFoundError: there is no such commit.
+        RejectedError: this memory is bound; the journal is about the whole store.
+    """
+    reader.scopes.refuse_bound("a proof")
+    return reader.db.prove_history(since)
 
 
 # Receipt verification: has this store's key signed a receipt, and is it still so?
@@ -347,33 +375,47 @@ WRAPPED = ("receipt", "envelope")
 """Under which name an answer has its receipt: a recall and an export; an erasure."""
 
 
-def verified(
-    db: WorldDB,
-    own: CallerScopes,
-    given: Mapping[str, Any],
-    public_key: bytes | str | None,
-    again: bool,
+def verify_receipt(
+    reader: MemoryReader,
+    receipt: Mapping[str, Any],
+    *,
+    public_key: bytes | str | None = None,
+    again: bool = True,
 ) -> Verification:
-    """Verify a receipt for the caller with these scopes; see `Memory.verify_receipt`."""
-    if not isinstance(given, Mapping):
+    """Check the signature of a receipt, and whether what it says is still so.
+
+    The question of a recall is asked again as of then, and the answers are compared. What a
+    receipt of `erase` names must be erased, by its commit. A receipt of `export` must fit the
+    export; give that whole. `public_key` is the key that must have signed it, as 32 bytes or 64
+    hex digits; by default the key of this store. With `again=False` only the signature is
+    checked.
+
+    Raises:
+        FormatError: it is no receipt.
+        InvalidInputError: there is nothing to compare with, or the key is no key.
+        RejectedError: its scope is outside the bounds of this memory.
+        StorageError: the key of the store cannot be read.
+    """
+    db, own = reader.db, reader.scopes
+    if not isinstance(receipt, Mapping):
         raise FormatError("this is no receipt: a receipt is a JSON object")
-    receipt = receipt_in(given)
-    kind = next((one for one in KINDS if one == receipt.get("payloadType")), RECALL_RECEIPT)
-    payload = opened_payload(receipt, kind, _public_key(db, public_key))
+    envelope = receipt_in(receipt)
+    kind = next((one for one in KINDS if one == envelope.get("payloadType")), RECALL_RECEIPT)
+    payload = opened_payload(envelope, kind, _public_key(db, public_key))
     if payload is None:
         return Verification(signed=False, same=None)
     if not again or kind == TENANT_ERASURE:  # No store is left to compare that one with.
         return Verification(signed=True, same=None)
     if kind == RECALL_RECEIPT:
-        return asked_again(db, own, payload, receipt.get("asked"))
+        return asked_again(db, own, payload, envelope.get("asked"))
     told = json.loads(payload)
     if kind == ERASURE:
         if told["scope"]:  # A bound caller may verify only receipts of its own scope.
             own.acting(told["scope"]).groups(told["scope"])
         return _compared(erasure_differences(db.engine.store, told))
-    if not all(isinstance(given.get(part), list) for part in PARTS):
+    if not all(isinstance(receipt.get(part), list) for part in PARTS):
         raise InvalidInputError("this receipt has no export around it; check its signature alone")
-    is_same = told["digest"] == str(digest_of({part: given[part] for part in PARTS}))
+    is_same = told["digest"] == str(digest_of({part: receipt[part] for part in PARTS}))
     return _compared(() if is_same else ("digest",))
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from worlddb.audit.read_audit import ReadEntry, reads
+from worlddb.audit.read_audit import ReadEntry
 from worlddb.model.address import Id
-from worlddb.model.inputs import check_whole
 from worlddb.model.origin import Trust
 from worlddb.model.records import (
     Commit,
@@ -19,10 +18,8 @@ from worlddb.model.records import (
     ProposalStatus,
     ScopeKind,
     ScopeName,
-    groups_of,
 )
 from worlddb.ontology.registry import EdgeDeclaration
-from worlddb.store.interface import Store
 
 T = TypeVar("T")
 
@@ -60,20 +57,12 @@ class ReadPage(Page[ReadEntry]):
     left: int
 
 
-def read_page(store: Store, limit: int, scope: Mapping[str, Any]) -> ReadPage:
-    """Return the latest reads of some scopes; see `Memory.reads`."""
-    check_whole(limit, "limit", 1, PAGE_MAX)
-    named = {str(name) for group in groups_of(scope) for name in group}
-    found = [entry for entry in reads(store) if not named or named.intersection(entry.scopes)]
-    return ReadPage(reads=tuple(found[::-1][:limit]), left=max(0, len(found) - limit))
-
-
 # What the memory API returns.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked(Plain):
-    """Somebody or something that a memory speaks of, and whether that was new."""
+    """An entity that a memory mentions, and whether the write created it."""
 
     id: Id
     type: str
@@ -189,7 +178,7 @@ class PromptContext(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope(Plain):
-    """A registered identity: whose memory it is."""
+    """A scope: a user, agent, app or run."""
 
     id: Id
     kind: ScopeKind

@@ -28,20 +28,25 @@ from worlddb.ingest.document_text import (
 from worlddb.ingest.draft_parts import OF_WHOLE, PartChanges
 from worlddb.ingest.extractors import SESSION, messages_of, same_text, turn_key
 from worlddb.ingest.write_request import Target, WriteRequest
-from worlddb.memory.memory_marks import Marks, StatedNames, marks_of
+from worlddb.memory.memory_marks import Marks, StatedTerms, WriteTerms, marks_of
 from worlddb.memory.results import Written
-from worlddb.memory.scope_view import CallerScopes, find_memory, scopes_of, successors
+from worlddb.memory.scope_view import (
+    CallerScopes,
+    find_memory,
+    further_bounds,
+    scopes_of,
+    successors,
+    world_of,
+)
 from worlddb.memory.writes import (
     CHAT_TRIES_MAX,
     MemoryWriter,
     ScopeDestination,
-    further_bounds,
-    world_of,
 )
 from worlddb.model.address import Id, content_key
-from worlddb.model.drafts import Draft, Extractor, Message
+from worlddb.model.drafts import Draft, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import Origin, lowered
+from worlddb.model.origin import lowered
 from worlddb.model.records import DOCUMENT, NOW, WHOLES, Groups, Node
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
@@ -52,7 +57,7 @@ AROUND = "around"
 
 @dataclass(frozen=True, slots=True)
 class AmendDestination:
-    """Wherever a memory lies that is amended."""
+    """The destination of an amendment: the worlds of the memory that it replaces."""
 
     memory: Id
     caller: CallerScopes
@@ -85,7 +90,7 @@ class AmendDestination:
 
 
 def _own_home(view: View, bounds: Groups, row: int, home: Id) -> Id:
-    """Return where the names in a text about a memory belong: never outside the bounds.
+    """Return the world in which names of an amendment are resolved: never outside the bounds.
 
     A shared memory may live with another user, whose names and claims are not the caller's.
     """
@@ -129,26 +134,15 @@ def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
     raise ConflictError(f"memory {node.id.short} {reason}")
 
 
-def amended(
-    writer: MemoryWriter,
-    id: bytes | str,
-    text: str,
-    *,
-    at: Instant | None,
-    source: str | Sequence[str] | None,
-    marks: Mapping[str, Any],
-    extractor: Extractor | str | None,
-    scope: Mapping[str, Any],
-    origin: Origin | None,
-) -> Written:
+def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerms) -> Written:
     """Replace a memory by another text; see `Memory.amend`."""
-    origin = lowered(origin, writer.origin)
+    at, scope, origin = stated.at, stated.scope, lowered(stated.origin, writer.origin)
     if not isinstance(text, str):
         raise InvalidInputError(f"text: give text, not {type(text).__name__}")
     messages_of(text)  # An empty text is refused, as by `write`.
     (message,), secrets = writer.without_secrets([Message(text=text)], scope)
     text = message.text
-    (source, marks), more = writer.without_secret_values((source, marks), scope)
+    (source, marks), more = writer.without_secret_values((stated.source, stated.marks), scope)
     secrets = tuple(dict.fromkeys((*secrets, *more)))
     given = marks_of(now=writer.engine.clock(), **marks)
     encode_metadata(given.metadata, writer.engine.limits)
@@ -165,7 +159,7 @@ def amended(
     read = writer.engine.ingestion.draft(
         [Message(text=text, speaker=speaker)],
         _beginning(writer, old, at, last),
-        writer.extractor if extractor is None else extractor,
+        writer.extractor if stated.extractor is None else stated.extractor,
     )
     draft = read.draft
     if given.expires is None and old.valid_to is not None:
@@ -194,14 +188,14 @@ def amended(
 
 
 def _outlasts(given: Marks, old: Node) -> bool:
-    """Return whether a memory shall be true for longer than it is."""
+    """Return whether the new expiry is later than the present end of a memory."""
     if given.expires is None or old.valid_to is None:
         return False
     return given.expires > to_micros(old.valid_to, "valid_to")
 
 
 def _beginning(writer: MemoryWriter, old: Node, at: Instant | None, last: int) -> Instant:
-    """Return when an amendment begins: never before the memory that it supersedes.
+    """Return when an amendment becomes valid: never before the memory that it supersedes.
 
     Now is always after the `last` commit, also after a clock was set back.
 
@@ -290,7 +284,7 @@ class DocumentChange:
         return replace(read, nodes=tuple(nodes))
 
     def parts(self, metadata: Mapping[str, Any], at: datetime | None) -> PartChanges:
-        """Return what changes beside the draft; `metadata` is what the caller tells."""
+        """Return the changes of stored passages; `metadata` is the caller's."""
         of_parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
         keys = {place: turn_key(at) for at, place in enumerate(self.fresh)}
         told = {
@@ -395,39 +389,17 @@ class DocumentDestination:
         return replace(target, anchors={SESSION: self.there.node.id})
 
 
-def write_document(
-    writer: MemoryWriter,
-    given: DocumentInput,
-    *,
-    at: Instant | None,
-    source: str | Sequence[str] | None,
-    marks: Mapping[str, Any],
-    names: str | Sequence[str] | None,
-    aliases: Any,
-    idempotency_key: str | None,
-    extractor: Extractor | str | None,
-    scope: Mapping[str, Any],
-    origin: Origin | None = None,
-) -> Written:
+def write_document(writer: MemoryWriter, given: DocumentInput, stated: StatedTerms) -> Written:
     """Remember a document; see `Memory.write`."""
-    origin = lowered(origin, writer.origin)
     document = document_of(given)
-    (whole,), secrets = writer.without_secrets([Message(text=document.text)], scope)
-    document = replace(document, text=whole.text) if secrets else document
-    beside, more = writer.without_secret_values((source, marks, names, aliases), scope)
-    source, marks, names, aliases = beside
-    secrets = tuple(dict.fromkeys((*secrets, *more)))
+    said = Message(text=document.text, speaker=document.name)
+    (said,), terms = writer.terms([said], stated)
+    document = replace(document, text=said.text)
     passages = passages_of(document)
     if not passages:
         raise InvalidInputError(f"document {document.name:.80}: has no words to remember")
-    said = [Message(text=document.text, speaker=document.name)]
-    scopes = writer.destination(scope, idempotency_key, said)
-    origin = writer.origin_in(scopes, origin)
-    given_marks, stated = writer.told(marks, names, aliases)
-    if at is not None:
-        to_micros(at, "at")
+    scopes, ingestion = terms.destination, writer.engine.ingestion
     for left in reversed(range(CHAT_TRIES_MAX)):
-        ingestion = writer.engine.ingestion
         with ingestion.snapshot() as reader:
             located, last = scopes.locate(reader), reader.head().time
             destination = DocumentDestination(scopes, document.name)
@@ -438,23 +410,9 @@ def write_document(
             return writer.known(target.written)
         change = document_change(document, passages, there)
         try:
-            request = _request(
-                writer,
-                change,
-                destination,
-                target,
-                at,
-                last,
-                source,
-                given_marks,
-                stated,
-                extractor,
-            )
-            if origin is not None:
-                keys = {SESSION, *(node.key for node in request.draft.nodes)}
-                request = replace(request, origins=dict.fromkeys(keys, (origin,)), caller=origin)
+            request = _request(writer, change, destination, target, last, terms)
             done = writer.commit(ingestion.plan(request), scopes.scopes)
-            return replace(done, secrets=secrets) if secrets else done
+            return replace(done, secrets=terms.secrets)
         except ChatMovedError:
             if not left:
                 raise
@@ -466,36 +424,33 @@ def _request(
     change: DocumentChange,
     destination: DocumentDestination,
     target: Target,
-    at: Instant | None,
     last: int,
-    source: str | Sequence[str] | None,
-    given: Marks,
-    stated: StatedNames | None,
-    extractor: Extractor | str | None,
+    terms: WriteTerms,
 ) -> WriteRequest:
-    """Return the write of what is new in a document."""
-    ingestion = writer.engine.ingestion
+    """Return the write request for the new and changed passages of a document."""
+    ingestion, at, marks = writer.engine.ingestion, terms.at, terms.marks
     when = max(writer.engine.clock(), last + 1) if at is None else to_micros(at, "at")
     messages = change.messages()
     draft, waiting = Draft(), None
     if messages:
-        chosen = writer.extractor if extractor is None else extractor
-        draft, waiting, _ = ingestion.draft(messages, from_micros(when), chosen)
+        draft, waiting, _ = ingestion.draft(messages, from_micros(when), terms.extractor)
         draft = change.draft(draft, messages)
-        draft = draft if stated is None else stated.added_to(draft)
-    if given.expires is None and change.there is not None and change.there.node.valid_to:
-        ends = to_micros(change.there.node.valid_to, "valid_to")
-        given = replace(given, expires=ends)
-    draft = draft if given.expires is None else given.ending(draft)
+        draft = draft if terms.names is None else terms.names.added_to(draft)
+    if marks.expires is None and change.there is not None and change.there.node.valid_to:
+        marks = replace(marks, expires=to_micros(change.there.node.valid_to, "valid_to"))
+    draft = marks.ending(draft)
+    keys = {SESSION, *(node.key for node in draft.nodes)} if terms.origin is not None else ()
     return WriteRequest(
         draft=draft,
         memory=SESSION,
         destination=destination,
         target=target,
         actor=writer.actor,
-        source=source,
-        metadata=given.metadata,
-        parts=change.parts(given.metadata or {}, None if at is None else from_micros(when)),
+        source=terms.source,
+        metadata=marks.metadata,
+        parts=change.parts(marks.metadata or {}, None if at is None else from_micros(when)),
         waiting=waiting,
         supersede=False,  # A document states what holds in it, not what holds for its owner.
+        origins={key: (terms.origin,) for key in keys if terms.origin is not None},
+        caller=terms.origin,
     )

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.memory.endings import check_confirmed
@@ -34,6 +34,7 @@ from worlddb.model.records import (
     Groups,
     Node,
     Plain,
+    ScopeIds,
     ScopeKind,
     ScopeName,
     born,
@@ -193,15 +194,29 @@ class GrantKeeper:
     actor: str
     origin: Origin | None = None
 
-    def give(
+    def grant(
         self,
         to: str,
-        right: Right,
-        until: Instant | None,
-        confirm: str | bool | None,
-        scope: Mapping[str, Any],
+        right: Literal["read", "write"],
+        *,
+        until: Instant | None = None,
+        confirm: str | bool | None = None,
+        **scope: Unpack[ScopeIds],
     ) -> Grant:
-        """Grant a right; see `Memory.grant`."""
+        """Let callers who are bound to another scope, such as "user:bob", read or write in one.
+
+        The grant is a memory of that scope. It opens recall, context, list, read and query to those
+        who name the scope, or lets them write into it: what they write lives in their own scope, is
+        a member of this one, and is trusted as a tool is. It ends when it is revoked, or `until`
+        then. The same grant again takes the place of the old one. `confirm`, if given, has to be
+        True or the scope's value.
+
+        Raises:
+            InvalidInputError: no such right or scope, not exactly one scope, or `until` is over.
+            RejectedError: the scope is not the caller's as a whole, or the caller is not trusted
+                in full.
+            StorageError, ConflictError: the store cannot be written.
+        """
         if right not in ("read", "write"):
             raise InvalidInputError(f"right {right!r:.40}: use 'read' or 'write'")
         named, receiver = self.scopes.owned(scope, "grant"), scope_named(to)
@@ -235,8 +250,13 @@ class GrantKeeper:
         assert row is not None
         return next(self._grants(tx.reader, [row]))
 
-    def grants(self, include_ended: bool, scope: Mapping[str, Any]) -> Grants:
-        """Return grants; see `Memory.grants`."""
+    def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants:
+        """Return the grants that scopes have given or got; without a scope, all the caller may see.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
         named = [one for group in groups_of(scope) for one in group]
         if self.scopes.bounds:
             self.scopes.reach(scope)
@@ -253,8 +273,14 @@ class GrantKeeper:
             found = tuple(self._grants(reader, sorted(rows)))
         return Grants(grants=tuple(one for one in found if include_ended or not one.ended))
 
-    def revoke(self, id: bytes | str, scope: Mapping[str, Any]) -> Grant:
-        """End a grant; see `Memory.revoke`."""
+    def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant:
+        """End a grant, or a refusal, that one's own scope has given; both can still be read.
+
+        Raises:
+            InvalidInputError, NotFoundError: there is no such grant here.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
+            StorageError, ConflictError: the store cannot be written.
+        """
         reach = self.scopes.reach(scope)
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             with self.scopes.viewing(reach, ended=True) as view:
@@ -266,8 +292,20 @@ class GrantKeeper:
             ended = tx.retire(node.id)
         return replace(found[0], until=ended.valid_to, ended=True)
 
-    def refuse(self, id: bytes | str, scope: Mapping[str, Any]) -> Retired:
-        """Take what somebody else wrote into a scope out of it; see `Memory.refuse`."""
+    def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired:
+        """Take a memory that somebody else wrote into a scope out of it, and take no more of them.
+
+        The memory stays in the scope that it lives in. The grants to write here that this scope had
+        end, and a refusal takes their place, until it is revoked or another grant is given.
+
+        Raises:
+            InvalidInputError: not an id, or not exactly one scope.
+            NotFoundError: there is no such memory here.
+            ConflictError: the memory lives in this scope; or the store is busy.
+            RejectedError: the scope is not the caller's as a whole, or the caller is not trusted
+                in full.
+            StorageError: the store cannot be written.
+        """
         named = self.scopes.owned(scope, "refuse")
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             refuse_untrusted(tx.reader, self.origin, named)

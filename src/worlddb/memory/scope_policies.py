@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
-from worlddb.audit.erasure_receipt import Receipt
+from worlddb.audit.erasure_receipt import Receipt, erase_texts
 from worlddb.audit.read_audit import forget_reads
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.draft_parts import PENDING, QUARANTINE
@@ -40,7 +40,7 @@ from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import check_whole, from_micros
 from worlddb.model.origin import FULL, SECRETS, SETTINGS, USUAL_TRUST, check_trust, level_of
-from worlddb.model.records import SCOPE, Plain, ScopeName, groups_of, scope_named
+from worlddb.model.records import SCOPE, Plain, ScopeIds, ScopeName, groups_of, scope_named
 from worlddb.model.text_safety import (
     secrets_in,
     texts_of,
@@ -110,19 +110,37 @@ class RetentionKeeper:
     scopes: CallerScopes
     actor: str
 
-    def policies(self) -> RetentionPolicies:
-        """Return the policies of all live scopes that have one; see `Memory.retention`."""
+    def retention(self) -> RetentionPolicies:
+        """Return the retention policies of all scopes that have one.
+
+        Raises:
+            RejectedError: this memory is bound; policies are for administrators.
+        """
+        self.scopes.refuse_bound("a retention policy")
         with self._now() as view:
             return RetentionPolicies(policies=tuple(_policies(view.reader, view.moment)))
 
-    def change(
+    def set_retention(
         self,
-        keep_days: int | None,
-        then: Action | None,
-        hold: Literal["on", "off"] | None,
-        scope: Mapping[str, Any],
+        *,
+        keep_days: int | None = None,
+        then: Literal["retire", "erase"] | None = None,
+        hold: Literal["on", "off"] | None = None,
+        **scope: Unpack[ScopeIds],
     ) -> RetentionPolicy:
-        """Change the policy of one scope; see `Memory.set_retention`."""
+        """Change how long the memories that live in one scope are kept, as a commit.
+
+        `keep_days` after a memory was written (0: for ever) it is due, unless it is pinned; `then`
+        it is retired, or erased for good. With `hold="on"` nothing of the scope is erased, by a
+        policy or by a call, until `hold="off"`. What is left out stays as it was.
+
+        Raises:
+            InvalidInputError: not exactly one scope, or an argument is wrong.
+            NotFoundError: there is no such scope.
+            RejectedError: this memory is bound; policies are for administrators.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        self.scopes.refuse_bound("a retention policy")
         named = _one_scope(scope)
         if keep_days is None and then is None and hold is None:
             raise InvalidInputError("set_retention: give keep_days, then or hold")
@@ -149,8 +167,19 @@ class RetentionKeeper:
             tx.add_metadata(node.id, {RETENTION: kept})
         return made
 
-    def apply(self, dry_run: bool, scope: Mapping[str, Any]) -> RetentionReport:
-        """Retire or erase what is due; see `Memory.apply_retention`."""
+    def apply_retention(
+        self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
+    ) -> RetentionReport:
+        """Retire or erase what is due by the policies, of all scopes or of those that are named.
+
+        With `dry_run`, say what is due and change nothing. The commits have the actor `retention`.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: this memory is bound; policies are for administrators.
+            StorageError, ConflictError: the store cannot be written.
+        """
+        self.scopes.refuse_bound("a retention policy")
         only = {name for group in groups_of(scope) for name in group}
         with self._now() as view:
             due = [
@@ -161,30 +190,57 @@ class RetentionKeeper:
         if dry_run:
             return RetentionReport(dry_run=True, due=tuple(due))
         retired: list[Id] = []
-        ended = [ident for one in due if one.then == "retire" for ident in one.ids]
-        if ended:
+        ends = [one for one in due if one.then == "retire" and one.ids]
+        if ends:
             with self.db.transaction(ACTOR) as tx:
                 # Read inside the transaction: nobody else writes meanwhile.
                 with self._now() as view:
-                    rows = [row for one in ended if (row := view.reader.node_row(one)) is not None]
-                    retired = ends_with(view, rows)
+                    retired = ends_with(view, self._still_due(view, ends))
                 for ident in retired:
                     tx.retire(ident)
-        for policy in self.policies():
+        for policy in self.retention():
             if policy.keep_days is not None and (not only or policy.scope in only):
                 self._forget_reads(policy)
-        gone = [ident for one in due if one.then == "erase" for ident in one.ids]
-        erasure = self.db.erase(gone, actor=ACTOR) if gone else None
+        goes = [one for one in due if one.then == "erase" and one.ids]
         return RetentionReport(
-            dry_run=False, due=tuple(due), retired=tuple(retired), erasure=erasure
+            dry_run=False,
+            due=tuple(due),
+            retired=tuple(retired),
+            erasure=self._erase(goes) if goes else None,
         )
 
+    def _erase(self, goes: Sequence[DueMemories]) -> Receipt | None:
+        def chosen() -> list[Id]:
+            with self._now() as view:
+                nodes = view.reader.nodes(self._still_due(view, goes))
+                return [node.id for node in nodes.values()]
+
+        engine = self.db.engine
+        done = erase_texts(engine.store, engine.search, self.db.transaction(ACTOR), chosen)
+        return done if done.ids else None
+
+    def _still_due(self, view: View, found: Sequence[DueMemories]) -> list[int]:
+        """Return the rows of what was found due, and is: it was not pinned or kept since."""
+        rows: list[int] = []
+        for one in found:
+            world = generations(view.reader, one.scope)[-1:]
+            policy = _policy(one.scope, view.reader.nodes(world)[world[0]].metadata)
+            if policy.keep_days is None or policy.then != one.then:
+                continue
+            known = (view.reader.node_row(ident) for ident in one.ids)
+            chosen = self._chosen(view, policy, [row for row in known if row is not None])
+            rows += filter(None, map(view.reader.node_row, chosen.ids))
+        return rows
+
     def _due(self, view: View, policy: RetentionPolicy) -> DueMemories:
-        reader, moment = view.reader, view.moment
-        erases = policy.then == "erase"
-        inside = view_of(reader, ((policy.scope,),), moment, erases)
-        living = set(reader.children_of(generations(reader, policy.scope)[-1:]))
+        inside = view_of(view.reader, ((policy.scope,),), view.moment, policy.then == "erase")
+        living = set(view.reader.children_of(generations(view.reader, policy.scope)[-1:]))
         rows = [row for row in page(inside, None, ALL) if row in living]
+        return self._chosen(view, policy, rows)
+
+    def _chosen(self, view: View, policy: RetentionPolicy, rows: Sequence[int]) -> DueMemories:
+        """Choose those of some memories that a policy ends now."""
+        reader, moment = view.reader, view.moment
         before = moment.now - timedelta(days=policy.keep_days or 0)
         nodes = reader.nodes(rows)
         old = [row for row in rows if _last_change(reader, row) < before]
@@ -203,7 +259,7 @@ class RetentionKeeper:
         )
 
     def _forget_reads(self, policy: RetentionPolicy) -> None:
-        """Remove what the record of reads keeps longer than the scope keeps memories."""
+        """Remove reads from the audit record that are older than the retention of the scope."""
         now = from_micros(self.db.engine.clock())
         before, name = now - timedelta(days=policy.keep_days or 0), str(policy.scope)
         if not policy.hold:
@@ -323,13 +379,13 @@ class TrustSettings(Plain):
 
 
 def settings_of(held: Mapping[str, Any]) -> TrustSettings:
-    """Return settings with the usual ones where nothing is said."""
+    """Return settings from metadata, with defaults for what is not set."""
     trust = {origin: str(held.get(origin, usual)) for origin, usual in USUAL_TRUST.items()}
     return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
 
 
 def check_secret_rule(given: str) -> str:
-    """Return what is to be done with secrets, if it is a rule.
+    """Return a rule for secrets after a check that there is such a rule.
 
     Raises:
         InvalidInputError: there is no such rule.
@@ -346,19 +402,35 @@ class TrustKeeper:
     writer: MemoryWriter
     reader: MemoryReader
 
-    def settings(self, scope: Mapping[str, Any]) -> TrustSettings:
-        """Return the settings of a scope; see `Memory.trust`."""
+    def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings:
+        """Return how far a scope trusts each origin, and what it does with secrets in texts.
+
+        Raises:
+            InvalidInputError: a scope is badly named.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
         with self.writer.engine.store.read() as reader:
             return settings_of(_held(reader, _named(self.writer, scope)))
 
-    def change(
+    def set_trust(
         self,
-        trust: Mapping[str, str] | None,
-        secrets: str | None,
-        everywhere: bool,
-        scope: Mapping[str, Any],
+        trust: Mapping[str, str] | None = None,
+        *,
+        secrets: str | None = None,
+        everywhere: bool = False,
+        **scope: Unpack[ScopeIds],
     ) -> TrustSettings:
-        """Change the settings of a scope, or of all scopes; see `Memory.set_trust`."""
+        """Change how far a scope trusts origins, such as `{"web": "quarantine"}`, as a commit.
+
+        A trust is full, limited, low or quarantine. `secrets` says what becomes of keys, tokens,
+        passwords and card numbers in texts: keep, warn, mask, leave_out or refuse. With
+        `everywhere` it holds for all scopes that say nothing else.
+
+        Raises:
+            InvalidInputError: there is no such origin, trust or rule, or nothing is given.
+            RejectedError: this memory is bound, or of another origin than the user.
+            StorageError, ConflictError: the store cannot be written.
+        """
         more: dict[str, str] = dict(check_trust(trust or {}))
         if secrets is not None:
             more[SECRETS] = check_secret_rule(secrets)
@@ -375,9 +447,16 @@ class TrustKeeper:
             tx.add_metadata(ident, {SETTINGS: held})
             return settings_of({**_held(tx.reader, named), **held})
 
-    def quarantined(self, limit: int, cursor: str | None, scope: Mapping[str, Any]) -> MemoryPage:
-        """Return what waits in quarantine; see `Memory.quarantine`."""
-        return self.reader.list(
+    def quarantine(
+        self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
+    ) -> MemoryPage:
+        """Return what waits in quarantine, the latest first: written, and not recalled.
+
+        Raises:
+            InvalidInputError: an argument is wrong.
+            RejectedError: the scope is outside the bounds of this memory.
+        """
+        return self.reader.page(
             limit=limit,
             cursor=cursor,
             include_retired=True,
@@ -388,8 +467,23 @@ class TrustKeeper:
             scope=scope,
         )
 
-    def decide(self, id: bytes | str, decision: str, scope: Mapping[str, Any]) -> Remembered:
-        """Release or reject what waits in quarantine, or let what was rejected wait again."""
+    def decide_quarantined(
+        self,
+        id: bytes | str,
+        decision: Literal["release", "reject", "wait"],
+        **scope: Unpack[ScopeIds],
+    ) -> Remembered:
+        """Release what waits in quarantine, as a memory that holds from now on, or reject it.
+
+        A memory that is released keeps its origin, and with it its trust. `wait` takes a rejection
+        back: the memory waits again.
+
+        Raises:
+            InvalidInputError: no such decision, or not an id.
+            NotFoundError, ConflictError: there is no such memory here, or it does not wait.
+            RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
+            StorageError: the store cannot be written.
+        """
         if decision not in DECISIONS:
             raise InvalidInputError(f"decision {decision!r:.40}: use 'release', 'reject' or 'wait'")
         writer, reach = self.writer, self.writer.scopes.reach(scope)
@@ -410,16 +504,13 @@ class TrustKeeper:
             new = REJECTED if decision == "reject" else PENDING
             with writer.engine.ingestion.transact(writer.actor) as tx:
                 tx.add_metadata(node.id, {QUARANTINE: new})
-            return self._read(node.id, scope)
+            return self.reader.read(node.id, **scope)
         done = writer.release(node, reach)
-        return self._read(done.id, scope)
-
-    def _read(self, ident: Id, scope: Mapping[str, Any]) -> Remembered:
-        return self.reader.read(ident, as_of=None, known_at=None, scope=scope)
+        return self.reader.read(done.id, **scope)
 
 
 def settings_in(writer: MemoryWriter, scope: Mapping[str, Any]) -> TrustSettings:
-    """Return the settings that hold where a write goes."""
+    """Return the trust settings of the scope that a write goes into."""
     named = writer.scopes.at_home(scope)[0][0]
     with writer.engine.store.read() as reader:
         return settings_of(_held(reader, named))

@@ -53,7 +53,7 @@ def sees_change(view: View, change: Change) -> bool:
 
 
 def pairs_inside(view: View, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]:
-    """Return of each pair of nodes whether both can be seen."""
+    """Return for each pair of nodes whether both can be seen."""
     rows = {one: view.reader.node_row(one) or 0 for pair in pairs for one in pair}
     seen = view.keep_world(set(rows.values()))
     return [rows[left] in seen and rows[right] in seen for left, right in pairs]
@@ -207,7 +207,7 @@ class OwnHistory:
         return GENESIS
 
     def numbers(self, given: Iterable[int | Commit], undone: set[int]) -> list[int]:
-        """Return the numbers in the store of the caller's commits: the latest not undone of each.
+        """Return the store's numbers of the caller's commit numbers: the latest not undone.
 
         Raises:
             RejectedError: there is no such commit of the caller.
@@ -232,10 +232,10 @@ class OwnHistory:
         return found
 
     def upper(self, number: int) -> int:
-        """Return the last commit of the store that belongs to a number of the caller."""
+        """Return the store's last commit for a commit number of the caller."""
         return next((seq for seq, commit in self.walk() if commit.seq <= number), 0)
 
 
 def not_yours() -> RejectedError:
-    """Return the refusal of what a caller may not undo; it tells nothing of what there is."""
+    """Return the error for a commit that a caller may not undo; it reveals nothing about it."""
     return RejectedError("no such commit is yours alone; undo only what changed your own scope")

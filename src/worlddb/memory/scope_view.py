@@ -92,7 +92,7 @@ class CallerScopes:
         return replace(self, bounds=bounds, usual=usual)
 
     def refuse_bound(self, what: str) -> None:
-        """Refuse a bound caller what is about the whole store.
+        """Refuse a bound caller a call that is about the whole store.
 
         Raises:
             RejectedError: the caller is bound.
@@ -128,7 +128,7 @@ class CallerScopes:
         return (*groups, foreign) if foreign else groups
 
     def at_home(self, given: Mapping[str, Any]) -> Groups:
-        """Return the scopes of a call without those of others that only a grant opens."""
+        """Return the caller's own scopes of a call, without scopes that only a grant opens."""
         strangers, kinds = self.strangers(given), by_kind(self.bounds)
         if not any(scope.kind in kinds for scope in strangers):
             return self.groups(given)
@@ -212,7 +212,7 @@ class CallerScopes:
         return self.groups(given)
 
     def bound(self, more: Groups, writes_into: Iterable[str] = ()) -> CallerScopes:
-        """Return the same scopes inside further bounds; who is bound may open no further kind."""
+        """Return these scopes with further bounds; a bound caller adds no kinds to write into."""
         opened = frozenset(kind.removesuffix("_id") for kind in writes_into)
         if strange := sorted(opened - set(KINDS)):
             known = ", ".join(f"{kind}_id" for kind in KINDS)
@@ -301,6 +301,21 @@ def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> l
     while (row := reader.node_row(scope_id(scope, len(rows)))) is not None:
         rows.append(row)
     return rows if known is None else sorted(reader.parents(rows, known))
+
+
+def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
+    """Return a scope's present world: its id, its generation, and its row if it is made."""
+    rows = generations(reader, scope)
+    if not rows or reader.closed_by(rows[-1:]):
+        return scope.id(len(rows)), len(rows), None
+    generation = len(rows) - 1
+    return scope.id(generation), generation, rows[-1]
+
+
+def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
+    """Return the worlds of those bounds that the home is not one of."""
+    groups = [[world_of(reader, name)[0] for name in group] for group in bounds]
+    return [group for group in groups if home not in group]
 
 
 def present_rows(
@@ -403,7 +418,7 @@ def _find(
 
 
 def like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
-    """Return the ids of nodes or edges (`table`) that an id, or the start of one, may mean.
+    """Return the ids in `table` (nodes or edges) that equal an id, or begin with a prefix.
 
     Raises:
         InvalidInputError: it is no id, or too short.
@@ -419,7 +434,7 @@ def like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
 
 
 def filtered_view(engine: Engine, view: View, where: Mapping[str, Any] | None) -> View:
-    """Return a view of what a filter leaves of it.
+    """Return a view that is limited to the nodes that match a filter.
 
     Raises:
         InvalidInputError: the filter is wrong.
@@ -478,7 +493,7 @@ def _newest(view: View) -> int:
 
 
 def _listed_only(view: View, types: Sequence[str] | None) -> ListedOnly:
-    """Return what the store can tell of the nodes that a page shows, without reading them."""
+    """Return the conditions of a page that the store can apply without reading the nodes."""
     moment = view.moment
     return ListedOnly(
         at=to_micros(moment.now if moment.valid is None else moment.valid, "valid"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from worlddb.engine import Engine
+from worlddb.errors import InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
@@ -21,6 +21,7 @@ from worlddb.ingest.chat_growth import (
 from worlddb.ingest.draft_parts import QUARANTINE, PartChanges
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
+from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import (
     DatedDraft,
     Ingestion,
@@ -42,7 +43,9 @@ from worlddb.memory.memory_marks import (
     NO_MARKS,
     Aliases,
     Marks,
-    StatedNames,
+    StatedTerms,
+    Ttl,
+    WriteTerms,
     marks_of,
     stated_names,
 )
@@ -50,40 +53,22 @@ from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
     find_memory,
-    generations,
+    further_bounds,
     scopes_of,
+    world_of,
 )
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
 from worlddb.model.origin import Origin, at_most, check_origin, lowered
-from worlddb.model.records import Commit, Groups, Node, ScopeName
+from worlddb.model.records import Commit, Groups, Node, ScopeIds, ScopeName
+from worlddb.model.text_safety import may_be_secret
 from worlddb.store.interface import Reader
 
-MAYBE_SECRET = re.compile(
-    r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
-    r"|bearer|://"
-)
-"""A text without any of these has no secret of a known form (`scope_policies.py`)."""
-SECRET_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "bearer")
-LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){12}")
-LONG_WORD = 20  # characters without a space, as above
+if TYPE_CHECKING:
+    from worlddb.ingest.document_text import DocumentInput
+
 CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
-
-
-def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
-    """Return a scope's present world: its id, its generation, and its row if it is made."""
-    rows = generations(reader, scope)
-    if not rows or reader.closed_by(rows[-1:]):
-        return scope.id(len(rows)), len(rows), None
-    generation = len(rows) - 1
-    return scope.id(generation), generation, rows[-1]
-
-
-def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
-    """Return the worlds of those bounds that the home is not one of."""
-    groups = [[world_of(reader, name)[0] for name in group] for group in bounds]
-    return [group for group in groups if home not in group]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +99,7 @@ class ScopeDestination:
         return growth_of(reader, worlds, now, self.chat) if worlds else None
 
     def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
-        """Return the memory that the first message of a new chat was written as, alone."""
+        """Return the memory of a chat's first message, if that message was written alone before."""
         worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
         return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
 
@@ -124,7 +109,7 @@ class ScopeDestination:
         return [] if None in rows else [row for row in rows if row is not None]
 
     def goes_on(self, messages: Sequence[Message]) -> bool:
-        """Return whether one message is the begin or the next turn of a chat that has a name."""
+        """Return whether one message belongs to a session: a named chat, or one in the store."""
         has_run = any(name.kind == "run" for name in self.scopes)
         is_named = has_run or messages[0].id is not None
         return bool(self.chat) and (self.growth is not None or is_named)
@@ -160,20 +145,9 @@ class ScopeDestination:
         )
 
 
-def may_be_secret(text: str) -> bool:
-    """Return whether `MAYBE_SECRET` is in a text; most texts are told faster by their words."""
-    folded = text.casefold()
-    return (
-        any(word in folded for word in SECRET_WORDS)
-        or "://" in text
-        or max(map(len, text.split()), default=0) >= LONG_WORD
-        or LONG_NUMBER.search(text) is not None
-    ) and MAYBE_SECRET.search(text) is not None
-
-
 @dataclass(slots=True, kw_only=True)
 class _NewText:
-    """A text on its way into scopes: what is asked, and what the store has to say to that.
+    """One write of messages: the input, and what was found in the store for it.
 
     `fresh` are the messages that are new, `ahead` is what was read in them before the store was
     looked at. The rest is as of the last `look`.
@@ -182,13 +156,9 @@ class _NewText:
     ingestion: Ingestion
     destination: ScopeDestination
     messages: list[Message]
-    at: Instant | None
-    extractor: Extractor | str | None
+    terms: WriteTerms
     is_chat: bool
-    given: Marks
-    stated: StatedNames | None
     asked: Callable[..., WriteRequest]
-    origin: Origin | None
     parts: PartChanges | None = None
     ahead: DatedDraft | None = None
     fresh: list[Message] = field(default_factory=list)
@@ -199,17 +169,17 @@ class _NewText:
     last: int = 0
 
     def read_ahead(self) -> None:
-        """Read a text before the store is looked at; of a chat only the new messages are read."""
+        """Extract a text in advance; a chat is extracted later, because only new messages are."""
         if not self.destination.chat:
-            self.ahead = self.ingestion.draft(self.messages, self.at, self.extractor)
+            self.ahead = self.ingestion.draft(self.messages, self.terms.at, self.terms.extractor)
 
     def look(self, reader: Reader) -> bool:
-        """Look where the messages go and which of them are new; return whether any are."""
+        """Locate the target and the new messages on a snapshot; return whether there are any."""
         self.last = reader.head().time
         if self.destination.chat:
             self.growth = self.destination.grown(reader, self.last)
             self.destination = replace(self.destination, growth=self.growth)
-            self.begun = self.destination.begun(reader, self.last, self.given.metadata or {})
+            self.begun = self.destination.begun(reader, self.last, self.terms.marks.metadata or {})
         self.target = self.destination.locate(reader)
         if self.destination.chat:
             self.fresh = self.messages if self.growth is None else list(self.growth.fresh)
@@ -219,17 +189,21 @@ class _NewText:
         return self.target.written is None and bool(self.fresh)
 
     def request(self) -> WriteRequest:
-        """Return what is to be written, after a `look`."""
+        """Return the write request, after a `look`."""
         assert self.target is not None
-        fresh, read = self.fresh, self.ahead
-        if read is None or fresh is not self.messages or (self.at is None and read.at <= self.last):
-            read = self.ingestion.draft(fresh, self.at, self.extractor, self.last)
+        fresh, read, terms = self.fresh, self.ahead, self.terms
+        if (
+            read is None
+            or fresh is not self.messages
+            or (terms.at is None and read.at <= self.last)
+        ):
+            read = self.ingestion.draft(fresh, terms.at, terms.extractor, self.last)
         draft, parts = read.draft, self.parts
         if self.is_chat:
             draft = chat_draft(draft, fresh, session=self.destination.goes_on(fresh))
             parts = changes_of_turns(draft, fresh, self.begun)
-        draft = draft if self.stated is None else self.stated.added_to(draft)
-        draft = draft if self.given.expires is None else self.given.ending(draft)
+        draft = draft if terms.names is None else terms.names.added_to(draft)
+        draft = terms.marks.ending(draft)
         return self.asked(
             draft=draft if self.growth is None else without_session(draft),
             memory=draft.nodes[0].key,
@@ -237,12 +211,12 @@ class _NewText:
             target=self.target,
             parts=parts,
             waiting=read.waiting,
-            origins=brought_in(draft, fresh, self.origin),
+            origins=brought_in(draft, fresh, terms.origin),
             unsaid=self.unsaid,
         )
 
     def ask(self, reader: Reader) -> WriteRequest | None:
-        """Return what is to be written into a store that is in this state; None if nothing is."""
+        """Return the write request for a snapshot; None if there is nothing to write."""
         return self.request() if self.look(reader) else None
 
 
@@ -260,57 +234,138 @@ class MemoryWriter:
 
     def write(
         self,
-        messages: list[Message],
+        text: Input | None = None,
         *,
-        at: Instant | None,
-        source: str | Sequence[str] | None,
-        marks: Mapping[str, Any],
-        names: str | Sequence[str] | None,
-        aliases: Aliases | None,
-        idempotency_key: str | None,
-        extractor: Extractor | str | None,
-        scope: Mapping[str, Any],
-        is_chat: bool = False,
+        messages: Chat | None = None,
+        document: DocumentInput | None = None,
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        pin: bool = False,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
+        names: str | Sequence[str] | None = None,
+        aliases: Aliases | None = None,
+        idempotency_key: str | None = None,
+        extractor: Extractor | str | None = None,
         origin: Origin | None = None,
+        **scope: Unpack[ScopeIds],
     ) -> Written:
-        """Remember messages; see `Memory.write`."""
-        if origin is not None or self.origin is not None:
-            origin = lowered(origin, self.origin)
-        messages, secrets = self.without_secrets(messages, scope)
-        beside, more = self.without_secret_values((source, marks, names, aliases), scope)
-        source, marks, names, aliases = beside
-        secrets = tuple(dict.fromkeys((*secrets, *more)))
-        given, stated = self.told(marks, names, aliases)
-        destination = self.destination(scope, idempotency_key, messages)
-        origin = self.origin_in(destination, origin)
+        """Remember a text, the messages of a chat, or a document, for the scopes that are given.
+
+        A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
+        known: one without has that of the one before. It may also be given as `text`. Messages of
+        the OpenAI and Anthropic APIs are taken as they are: parts of content, tool calls, names,
+        ids. A chat that is sent again with more messages adds the new ones to its session.
+
+        `document` is the path of a Markdown, text, HTML, PDF or DOCX file, a text, or a mapping
+        with `text`, `name` and `media_type`. It becomes a world of passages, cut at headings and
+        paragraphs. A document of the same name again writes only what has changed.
+
+        `names` are the entities that the text is about, such as `["Sarah Chen"]`; `aliases` are
+        other names of entities in it, such as `{"Sarah Chen": ["SC"]}`, or a list for one name.
+
+        `tags` are words to filter by. A pinned memory (`pin`) is given first by `context`. After
+        `expires_at`, or `ttl` from now ("30d", "12h", seconds), it is neither listed nor recalled;
+        a question as of an earlier time still finds it.
+
+        The memory lives in the first scope (user before agent, app and run) and is a member of the
+        others. What is known already is not written twice: the memory that says so gets the
+        source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
+        extractor's model fails, the text is written all the same, and the rest waits (`pending`).
+        `origin` is who brought the text in: what is less trusted ends nothing that is more trusted.
+
+        Raises:
+            InvalidInputError: nothing to remember, or an argument is wrong.
+            ConflictError: the key was used for another text, or the store is busy.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
+        marks: dict[str, Any] = {"metadata": metadata, "tags": tags, "pin": pin}
+        marks |= {"expires_at": expires_at, "ttl": ttl}
+        stated = StatedTerms(
+            at=at,
+            source=source,
+            marks=marks,
+            names=names,
+            aliases=aliases,
+            key=idempotency_key,
+            extractor=extractor,
+            origin=origin,
+            scope=scope,
+        )
+        return self._write_stated(text, messages, document, stated)
+
+    def _write_stated(
+        self,
+        text: Input | None,
+        messages: Chat | None,
+        document: DocumentInput | None,
+        stated: StatedTerms,
+    ) -> Written:
+        if document is None:
+            is_chat = messages is not None or not isinstance(text, str)
+            return self._write_messages(either(text, messages), stated, is_chat=is_chat)
+        if text is not None or messages is not None:
+            raise InvalidInputError("give either text or messages, or a document")
+        from worlddb.memory.rewrites import write_document
+
+        return write_document(self, document, stated)
+
+    def _write_messages(
+        self, messages: list[Message], stated: StatedTerms, *, is_chat: bool
+    ) -> Written:
+        """Write messages; try again while other writers continue the same chat."""
+        messages, terms = self.terms(messages, stated)
         # With a key of its own, a single message stands by itself: the caller knows what is new.
-        if is_chat and (idempotency_key is None or len(messages) > 1):
-            destination = replace(destination, chat=tuple(messages))
-        if at is not None:
-            to_micros(at, "at")
+        if is_chat and (stated.key is None or len(messages) > 1):
+            terms = replace(terms, destination=replace(terms.destination, chat=tuple(messages)))
         for left in reversed(range(CHAT_TRIES_MAX)):
             try:
-                done = self._write_new(
-                    destination,
-                    messages,
-                    at=at,
-                    source=source,
-                    given=given,
-                    stated=stated,
-                    extractor=extractor,
-                    is_chat=is_chat,
-                    origin=origin,
-                )
-                return replace(done, secrets=secrets) if secrets else done
+                done = self._write_new(messages, terms, is_chat=is_chat)
+                return replace(done, secrets=terms.secrets)
             except ChatMovedError:
                 if not left:
                     raise
         raise AssertionError("unreachable")
 
+    def terms(
+        self, messages: list[Message], stated: StatedTerms
+    ) -> tuple[list[Message], WriteTerms]:
+        """Return messages and what was stated beside them, checked and without secrets.
+
+        Raises:
+            InvalidInputError: something that was stated is wrong.
+            RejectedError: a scope is out of bounds, or refuses texts with secrets.
+        """
+        origin = lowered(stated.origin, self.origin)
+        messages, secrets = self.without_secrets(messages, stated.scope)
+        beside = (stated.source, stated.marks, stated.names, stated.aliases)
+        (source, marks, names, aliases), more = self.without_secret_values(beside, stated.scope)
+        is_marked = any(one is not None and one is not False for one in marks.values())
+        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
+        encode_metadata(given.metadata, self.engine.limits)
+        is_named = names is not None or aliases is not None
+        checked_names = stated_names(names, aliases) if is_named else None
+        destination = self._destination(stated.scope, stated.key, messages)
+        if stated.at is not None:
+            to_micros(stated.at, "at")
+        return messages, WriteTerms(
+            destination=destination,
+            at=stated.at,
+            source=source,
+            marks=given,
+            names=checked_names,
+            extractor=self.extractor if stated.extractor is None else stated.extractor,
+            origin=self._origin_in(destination, origin),
+            secrets=tuple(dict.fromkeys((*secrets, *more))),
+        )
+
     def without_secrets(
         self, messages: list[Message], scope: Mapping[str, Any]
     ) -> tuple[list[Message], tuple[str, ...]]:
-        """Return messages as the rule of the scope wants them, and the kinds of their secrets."""
+        """Apply the scope's rule for secrets to messages; return the kinds of secrets found."""
         if not any(may_be_secret(message.text) for message in messages):
             return messages, ()
         from worlddb.memory.scope_policies import checked
@@ -320,17 +375,17 @@ class MemoryWriter:
     def without_secret_values(
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        """Return what stands beside a text as the rule of the scope wants it, and the kinds."""
+        """Apply the scope's rule for secrets to values beside a text; return the kinds found."""
         if not may_be_secret(repr(values)):
             return values, ()
         from worlddb.memory.scope_policies import checked_values
 
         return checked_values(self, values, scope)
 
-    def destination(
+    def _destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
     ) -> ScopeDestination:
-        """Return where a write goes that names scopes and says something, with a key or without."""
+        """Return the destination of a write, with the digest of its messages if it has a key."""
         return ScopeDestination(
             tuple(name for group in self.scopes.written(scope) for name in group),
             self.scopes.bounds,
@@ -340,8 +395,8 @@ class MemoryWriter:
             strangers=self.scopes.strangers(scope),
         )
 
-    def origin_in(self, destination: ScopeDestination, origin: Origin | None) -> Origin | None:
-        """Return who brings in a write: by a grant, nobody who is trusted in full."""
+    def _origin_in(self, destination: ScopeDestination, origin: Origin | None) -> Origin | None:
+        """Return the origin of a write; a write by a grant is never trusted in full."""
         if not destination.strangers:
             return origin
         from worlddb.memory.scope_grants import BY_GRANT
@@ -349,68 +404,43 @@ class MemoryWriter:
         with self.engine.store.read() as reader:
             return at_most(BY_GRANT, origin) if destination.granted(reader) else origin
 
-    def told(
-        self,
-        marks: Mapping[str, Any],
-        names: str | Sequence[str] | None,
-        aliases: Aliases | None,
-    ) -> tuple[Marks, StatedNames | None]:
-        """Return the marks and the stated names of a write after checking them."""
-        is_marked = any(one is not None and one is not False for one in marks.values())
-        given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
-        encode_metadata(given.metadata, self.engine.limits)
-        is_named = names is not None or aliases is not None
-        return given, stated_names(names, aliases) if is_named else None
-
     def _write_new(
         self,
-        destination: ScopeDestination,
         messages: list[Message],
+        terms: WriteTerms,
         *,
-        at: Instant | None,
-        source: str | Sequence[str] | None,
-        given: Marks,
-        stated: StatedNames | None,
-        extractor: Extractor | str | None,
         is_chat: bool,
-        origin: Origin | None,
         released: Node | None = None,
     ) -> Written:
         """Write what is new of some messages: all of them, or what a chat has grown by."""
-        ingestion = self.engine.ingestion
-        chosen = self.extractor if extractor is None else extractor
+        ingestion, destination = self.engine.ingestion, terms.destination
+        caller = terms.origin if released is None else None
         new = _NewText(
             ingestion=ingestion,
             destination=destination,
             messages=messages,
-            at=at,
-            extractor=chosen,
+            terms=terms,
             is_chat=is_chat,
-            given=given,
-            stated=stated,
             asked=partial(
                 WriteRequest,
                 actor=self.actor,
-                source=source,
-                metadata=given.metadata,
+                source=terms.source,
+                metadata=terms.marks.metadata,
                 supersede=self.supersede,
-                caller=origin if released is None else None,
+                caller=caller,
                 replaces=None if released is None else released.id,
                 released=released is not None,
             ),
-            origin=origin,
         )
         if released is not None:
             new.parts = PartChanges(told={released.id: {QUARANTINE: "released"}})
-        if is_short(chosen, messages):
+        if is_short(terms.extractor, messages):
             new.read_ahead()
-            landed = ingestion.write_at_once(
-                self.actor, origin if released is None else None, new.ask
-            )
+            landed = ingestion.write_at_once(self.actor, caller, new.ask)
         else:
             with ingestion.snapshot() as reader:
                 is_new = new.look(reader)
-                now = is_new and is_immediate(chosen)
+                now = is_new and is_immediate(terms.extractor)
                 plan = ingestion.plan(new.request(), reader) if now else None
             landed = ingestion.commit(plan or ingestion.plan(new.request())) if is_new else None
         target, growth, names = new.target, new.growth, destination.scopes
@@ -429,44 +459,58 @@ class MemoryWriter:
             assert row is not None
             names = scopes_of(view.reader, [row], view.moment)[row]
         kept = {key: value for key, value in node.metadata.items() if key != QUARANTINE}
-        return self._write_new(
-            ScopeDestination(tuple(names), self.scopes.bounds, None, ""),
-            [Message(text=node.content)],
-            at=None,
+        terms = WriteTerms(
+            destination=ScopeDestination(tuple(names), self.scopes.bounds, None, ""),
             source=node.provenance or None,
-            given=Marks(metadata={**kept, QUARANTINE: "released"}, expires=None),
-            stated=None,
-            extractor=None,
-            is_chat=False,
+            marks=Marks(metadata={**kept, QUARANTINE: "released"}, expires=None),
+            extractor=self.extractor,
             origin=check_origin(node.origin),
-            released=node,
         )
+        messages = [Message(text=node.content)]
+        return self._write_new(messages, terms, is_chat=False, released=node)
 
     def amend(
         self,
         id: bytes | str,
         text: str,
         *,
-        at: Instant | None,
-        source: str | Sequence[str] | None,
-        marks: Mapping[str, Any],
-        extractor: Extractor | str | None,
-        scope: Mapping[str, Any],
+        at: Instant | None = None,
+        source: str | Sequence[str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        tags: str | Sequence[str] | None = None,
+        expires_at: Instant | None = None,
+        ttl: Ttl | None = None,
+        extractor: Extractor | str | None = None,
         origin: Origin | None = None,
+        **scope: Unpack[ScopeIds],
     ) -> Written:
-        """Replace a memory by another text; see `Memory.amend`."""
+        """Replace a memory: a new memory supersedes the old one, in the same scopes.
+
+        The old one ends when the new one begins (now, or `at`), and can still be read. The new one
+        keeps its metadata, tags, pin and end, unless others are given. It is trusted no more than
+        the old one; if less, the old one stays, and the two contradict each other.
+
+        Raises:
+            InvalidInputError: not one id, no text, or `at` is before it began.
+            NotFoundError: there is no such memory here.
+            ConflictError: the memory has ended already, or is a whole session.
+            RejectedError: a handler refused, or the scope is outside the bounds of this memory.
+            StorageError: the store cannot be written.
+        """
         from worlddb.memory.rewrites import amended
 
-        options: dict[str, Any] = {
-            "at": at,
-            "source": source,
-            "marks": marks,
-            "extractor": extractor,
-        }
-        return amended(self, id, text, scope=scope, origin=origin, **options)
+        marks = {"metadata": metadata, "tags": tags, "expires_at": expires_at, "ttl": ttl}
+        stated = StatedTerms(
+            at=at, source=source, marks=marks, extractor=extractor, origin=origin, scope=scope
+        )
+        return amended(self, id, text, stated)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
-        """Mark a memory; see `Memory.pin`."""
+        """Write metadata and expiry of a memory; see `Memory.pin`.
+
+        Raises:
+            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
+        """
         from worlddb.memory.rewrites import refuse_ended
 
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
@@ -475,7 +519,7 @@ class MemoryWriter:
         self.marked(old, (), marks)
 
     def marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
-        """Give a memory that stays as it is its marks; its end may only come earlier."""
+        """Write metadata and expiry of a memory; its text stays, its end can only be earlier."""
         with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
                 tx.add_metadata(old.id, given.metadata)
@@ -484,11 +528,11 @@ class MemoryWriter:
         return self._written(old.id, names, commit=tx.commit)
 
     def commit(self, plan: WritePlan | WriteRequest, names: Sequence[ScopeName]) -> Written:
-        """Carry out a plan and tell what that did."""
+        """Carry out a plan and return what it did."""
         return self._done(self.engine.ingestion.commit(plan), names)
 
     def _done(self, landed: Landed, names: Sequence[ScopeName]) -> Written:
-        """Tell what a write did, and look again at the names around it."""
+        """Return what a write did, and queue the resolution of the names around it."""
         request, outcome, commit, target = landed
         if target.written is not None:
             return self.known(target.written)
@@ -518,7 +562,7 @@ class MemoryWriter:
         commit: Commit | None = None,
         waiting: Waiting | None = None,
     ) -> Written:
-        """Return what a write did; without a draft and its outcome, nothing."""
+        """Return the result of a write; without draft and outcome, of a write without effect."""
         outcome = outcome or Outcome()
         created = set(outcome.created)
         drafted = draft.nodes if draft is not None else ()

@@ -57,6 +57,10 @@ Migration = Literal["copy", "plain", "never"]
 """What becomes of a store of an older format: see `backends.open_store`."""
 
 
+BACKUP_KEYS_END = "-backup-keys"
+"""The end of the name of the file of backup keys, which may be a symbolic link."""
+
+
 class Seal(Protocol):
     """Encrypts what is written beside an encrypted store."""
 
@@ -479,7 +483,10 @@ class Store(Protocol):
         """
 
     def side_file(self, suffix: str) -> str | None:
-        """Return the path for a file of derived data beside the store; None if it has no folder."""
+        """Return the path for a file beside the store, by its end; None without a place for it.
+
+        A store on a server has a place for the keys of backups, if its address names one.
+        """
 
     def side_lines(self, name: str) -> SideLines | None:
         """Return lines of a name in the database; None where a file beside the store has them."""

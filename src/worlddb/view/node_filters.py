@@ -1,4 +1,4 @@
-"""Node filters: the steps of a query that judge one node at a time, and how far a node is trusted.
+"""Node filters: query steps that test one node at a time, and the trust level of nodes and edges.
 
     filter_type   type names, with their subtypes and instances as the ontology says
     filter_time   valid at some time of a span
@@ -36,22 +36,22 @@ class RowJudge(Protocol):
     """A filter over the rows of one snapshot; `index.field_index` makes it."""
 
     def mask(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return of which rows the filter is true."""
+        """Return a mask of the rows that pass the filter."""
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that the filter is true of."""
+        """Return the rows that pass the filter."""
 
     def few(self, most: int, among: NDArray[np.int64] | None = None) -> list[int] | None:
-        """Return all rows, or those `among` some, that the filter is true of.
+        """Return all rows that pass the filter, or those in `among` that do.
 
-        None if they may be more than `most`.
+        Returns None if there may be more than `most`.
         """
 
 
 class WidenedTypes(NamedTuple):
-    """The names of some types with their subtypes, and the rows of the nodes that stand for them.
+    """Type names with their subtypes, and the rows of the instances of these types.
 
-    Instances of the types may have any type of their own.
+    An instance keeps a type name of its own, so it is listed by row.
     """
 
     names: frozenset[str]
@@ -100,7 +100,7 @@ def widened_types(
 def _types_seen(
     reader: Reader, query: Query, moment: Moment, worlds: Sequence[int], rows: set[int]
 ) -> set[int]:
-    """Return the type nodes that hold here: inside one of the worlds, or in a world around it."""
+    """Return the type nodes that apply here: inside one of the worlds, or in a world around it."""
     if not rows:
         return rows
     around = {ROOT_ROW}
@@ -132,10 +132,10 @@ def filtered(
     nodes: Mapping[int, Node],
     op: Op,
 ) -> set[int]:
-    """Return the rows of those nodes that a filter keeps.
+    """Return the rows of the nodes that pass a filter step.
 
     Raises:
-        ProviderError: it is no filter: a handler's rewrite of a recall may add filters alone.
+        ProviderError: a handler's rewrite of a recall added a step that is not a filter.
     """
     if op.kind == "filter_type":
         types = widened_types(reader, query, moment, worlds, op.types)
@@ -152,9 +152,9 @@ def filtered(
 
 
 class TrustLevels:
-    """Answers for one snapshot or transaction; settings are read once for each world.
+    """The trust of nodes and edges in one snapshot; reads the settings of each world once.
 
-    The settings of an inner world are laid over those of the worlds around it.
+    A setting of an inner world overrides that of the worlds around it.
     """
 
     def __init__(self, reader: Reader, known: int | None = None) -> None:
@@ -163,16 +163,16 @@ class TrustLevels:
         self._settings: dict[Id | None, Mapping[str, Any]] = {None: {}}
 
     def of(self, node: Node) -> int:
-        """Return how far a node is trusted."""
+        """Return the trust level of a node."""
         return level_of(node.origins, self.settings(node.parent)) if node.origins else FULL
 
     def of_edge(self, edge: Edge, world: Id | None) -> int:
-        """Return how far an edge is trusted that somebody stated between two names of a world."""
+        """Return the trust level of an edge that was written between two names of a world."""
         origin = edge.metadata.get(NOTE)
         return level_of((str(origin),), self.settings(world)) if origin else FULL
 
     def settings(self, world: Id | None) -> Mapping[str, Any]:
-        """Return the settings that hold in a world."""
+        """Return the trust settings that apply in a world."""
         if world not in self._settings:
             row = self._reader.node_row(world) if world is not None else None
             node = None if row is None else self._reader.nodes([row], self._known).get(row)

@@ -1,4 +1,4 @@
-"""Summary view: a world read summary first, and which summaries are stale.
+"""Summary view: a world read through its summaries, and which summaries are stale.
 
 A summary is stale when one of its details has ended, or when a sentence of a detail was replaced.
 (The replaced sentence is a `Fact` derived from the longer text; the text itself stays.) A summary
@@ -6,8 +6,8 @@ of summaries is followed down to its details.
 
 `summary_view` reads a world without reading what its summaries cover:
 
-    is there one summary of everything inside, and has nothing changed since?  ──yes──▶ that one
-        └─no──▶ what is directly inside, the same of each world there, less what is summarised
+    does one summary cover everything inside, unchanged since?  ──yes──▶ that summary
+        └─no──▶ the nodes directly inside that no summary covers, and the same for each world there
 
 A summary that covers the whole world says so among its sources. The world's state covers its whole
 interior, so the time of its last change tells whether such a summary is up to date.
@@ -65,10 +65,10 @@ def ended_sentences(
 def stale_summaries(
     reader: Reader, nodes: Mapping[int, Node], moment: Moment, *, deep: bool = True
 ) -> set[int]:
-    """Return the rows of those summaries among `nodes` that tell what has ended.
+    """Return the rows of those summaries among `nodes` that report something that has ended.
 
-    Without `deep`, summaries of summaries are not looked through. With it, an inner summary that
-    has ended says nothing: what it was derived from does.
+    Without `deep`, summaries of summaries are not followed. With it, an inner summary that has
+    ended is ignored; the details that it was derived from are checked instead.
     """
     details: dict[int, set[int]] = {}
     inner: set[int] = set()
@@ -80,7 +80,7 @@ def stale_summaries(
                 details.setdefault(top, set()).add(item.target)
             below.setdefault(item.target, set()).update(frontier[item.source])
         if not deep or not below:
-            break  # Derivations have no circles: the walk ends.
+            break  # Derivations are acyclic, so the walk ends.
         bodies = reader.bodies(sorted(below), moment.known)
         frontier = {body.row: below[body.row] for body in bodies if body.type == SUMMARY}
         inner |= frontier.keys()
@@ -111,7 +111,7 @@ def _ended(reader: Reader, rows: set[int], moment: Moment) -> set[int]:
 
 
 def world_summaries(reader: Reader, nodes: Mapping[int, Node], moment: Moment) -> dict[int, Node]:
-    """Return the newest summary of each node that is only a name, if it has one that holds."""
+    """Return the current summary of each node that is only a name, if it has one."""
     worlds = [row for row, node in nodes.items() if node.name and not node.content]
     if not worlds:
         return {}
@@ -130,15 +130,15 @@ def world_summaries(reader: Reader, nodes: Mapping[int, Node], moment: Moment) -
 
 
 WHOLE = "summary of everything inside, depth "
-"""The source of a summary that stands for its whole world, before the depth of summaries in it."""
+"""Start of the source of a summary of a whole world; the depth of its inner summaries follows."""
 DEPTH_DIGITS_MAX = 4
-"""Longer numbers are no depth: a source is free text that anybody may have written."""
+"""A longer number is not a depth: a source is free text that any caller may write."""
 
 
 def whole_summaries(reader: Reader, worlds: Iterable[int], now: int) -> dict[int, tuple[int, int]]:
-    """Return the summary that stands for everything in a world now, and its depth, by world.
+    """Return for each world the summary that covers all of it now, and the summary's depth.
 
-    Worlds without one are left out. The last child tells: whatever came later is not in it.
+    Worlds without one are left out. Only the last child can be one: it would not cover later nodes.
     """
     found = {}
     for world, row, source in reader.sweep.wholes(worlds, WHOLE, now):
@@ -150,7 +150,7 @@ def whole_summaries(reader: Reader, worlds: Iterable[int], now: int) -> dict[int
 
 
 def _stands(reader: Reader, row: int, depth: int, now: int) -> bool:
-    """Return whether all summaries in a summary hold: closing one of them changes no state."""
+    """Return whether all summaries in a summary are live: closing one of them changes no state."""
     below = [row]
     for _ in range(depth - 1):
         found = reader.sweep.summaries_below(below)
@@ -161,13 +161,12 @@ def _stands(reader: Reader, row: int, depth: int, now: int) -> bool:
 
 
 def summary_view(reader: Reader, world: int, moment: Moment) -> set[int] | None:
-    """Return what is inside a world now that no summary there was derived from.
+    """Return the rows inside a world now that no summary there was derived from.
 
-    A summary that tells what has ended stands for nothing and is not part of it.
-
-    Worlds that one summary stands for are not entered; that summary covers nothing outside them.
-    None if there are members: one may be covered where it lives, in a world that was not entered.
-    What has ended may be among the rows.
+    A stale summary covers nothing and is left out. Worlds that one summary covers are not read;
+    such a summary covers nothing outside its world. Returns None if the world has members, because
+    a member may be covered in the world it lives in, which may not be read. Rows that have ended
+    may be among the result.
     """
     now = to_micros(moment.now, "now")
     whole = _fresh(reader, whole_summaries(reader, [world], now), moment)
@@ -204,7 +203,7 @@ def summary_view(reader: Reader, world: int, moment: Moment) -> set[int] | None:
 def _fresh(
     reader: Reader, whole: dict[int, tuple[int, int]], moment: Moment
 ) -> dict[int, tuple[int, int]]:
-    """Return the whole summaries that tell nothing that has ended: an end changes no state."""
+    """Return the whole-world summaries that are not stale; an end does not change a state."""
     stale = stale_summaries(reader, reader.nodes([row for row, _ in whole.values()]), moment)
     return {world: found for world, found in whole.items() if found[0] not in stale}
 
@@ -216,9 +215,9 @@ def uncovered(
     moment: Moment,
     read: Callable[[Iterable[int]], dict[int, Node]],
 ) -> set[int]:
-    """Return those of `rows` that no summary among them was derived from, and no stale summary.
+    """Return `rows` without stale summaries and without the details of the other summaries.
 
-    `read` returns the nodes of rows as far as they can be seen at the moment.
+    `read` returns the visible nodes of rows.
     """
     at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
     covers = [

@@ -1,19 +1,19 @@
 """Visibility: the one place that decides what a reader can see.
 
-Three questions decide it, and every query, lane and face asks them here:
+Every query, lane and face asks this file three questions:
 
     when    `Moment`: the (valid, known) pair that a question is asked at
     where   `interior`, `inside`: what is inside a world
-    what    `View`: both of them, and whether nodes that have ended are shown
+    what    `View`: when and where together, and whether ended nodes are visible
 
-Known time becomes a commit number: what the engine believed after that commit. Valid time stays a
-time; without one, a node or an edge counts unless it has ended by now.
+A known time becomes a commit number: the state that the engine believed after that commit. A valid
+time stays a time; without one, everything that has not ended by now is visible.
 
-Single nodes and edges are looked up here, too, because an id leads only to what can be seen: by an
-`Id`, 32 bytes, 64 hex digits, or a unique prefix of at least 4 digits. `accepted_class` says which
-nodes were accepted as the same.
+Single nodes and edges are looked up here, too, so that an id finds only what is visible. An id is
+an `Id`, 32 bytes, 64 hex digits, or a unique prefix of at least 4 digits. `accepted_class` returns
+the nodes that were accepted as the same.
 
-The interior of a world are its children, its members (by `contains`), and theirs, all the way down.
+The interior of a world is its children, its members (by `contains`), and theirs, all the way down.
 The world itself is not in its interior. `interior` walks down, `inside` walks up from candidates;
 both follow the same two relations, so they cannot disagree.
 """
@@ -51,27 +51,27 @@ if TYPE_CHECKING:
 BEFORE_EVERYTHING = -1
 """The commit number of a known time before the first commit: nothing was known."""
 NOWHERE = 0
-"""A row that no node has: inside it nothing is seen."""
+"""A row that no node has; nothing is inside it."""
 Parents = Mapping[int, int | None]  # The row of the world that each row lives in.
 MEMBERSHIP = ("contains",)
 NAME_TYPES = frozenset(
     {"Entity", "Topic", "Scope", "Session", "Document", "Date", "Key", "Folder", "File", "Version"}
 )
-"""Types whose nodes, as long as they are only a name, lead to answers and are no answers."""
+"""Types whose nodes, if they have only a name, lead to answers and are not answers themselves."""
 
 
 class Moment(NamedTuple):
-    """When a question is asked."""
+    """The time of a question: the present, and the valid time and the commit asked for."""
 
     now: datetime
     valid: datetime | None
     known: int | None
 
     def holds(self, thing: Node | Edge) -> bool:
-        """Return whether a node or an edge is true at this moment.
+        """Return whether a node or an edge is valid at this moment.
 
-        Without a valid time only what has ended is left out: what begins later is still a fact.
-        A membership that begins later is none yet.
+        Without a valid time, only what has ended is excluded; a fact that begins later counts, but
+        a membership that begins later does not.
         """
         ends = thing.valid_to
         if self.valid is None:
@@ -81,9 +81,9 @@ class Moment(NamedTuple):
         return thing.valid_from <= self.valid and (ends is None or self.valid < ends)
 
     def shows(self, thing: Node | Edge, include_ended: bool) -> bool:
-        """Return whether it is true at this moment or, with `include_ended`, was true before.
+        """Return whether it is valid at this moment or, with `include_ended`, was valid before.
 
-        What had not begun by the valid time asked for is never shown.
+        What begins after the requested valid time is never shown.
         """
         if not include_ended:
             return self.holds(thing)
@@ -103,7 +103,7 @@ def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
     """
     if not isinstance(as_of, AsOf):
         raise InvalidInputError(f"as_of: give AsOf(valid=…, known=…), not {as_of!r:.100}")
-    # After the clock stepped back, now is still not before the last commit that is known.
+    # If the clock stepped back, now must still not be before the last known commit.
     last, known = reader.head().time, None
     if as_of.known is not None:
         found = reader.commit_at(known_at := to_micros(as_of.known, "known"))
@@ -128,9 +128,9 @@ def interior_up_to(
     most: int | None,
     on_member: Callable[[Edge], None] = lambda edge: None,
 ) -> set[int] | None:
-    """Return the rows of everything inside any of `worlds`; None if that is more than `most`.
+    """Return the rows of everything inside any of `worlds`; None if there are more than `most`.
 
-    `on_member` is called with every membership that is met, also with those of another time.
+    `on_member` is called for every membership on the way, also for one of another time.
     """
     seen: set[int] = set()
     starts = set(worlds)
@@ -152,7 +152,7 @@ def interior_up_to(
         seen |= frontier
         if most is not None and len(seen) > most:
             return None
-    # A world is not inside itself, but may be inside another of the given ones.
+    # A world is not inside itself, but it may be inside another of the given worlds.
     return seen if len(starts) > 1 else seen - starts
 
 
@@ -165,17 +165,18 @@ def inside(
     parents: Parents | None = None,
     outsiders: set[int] | None = None,
 ) -> set[int]:
-    """Return those of `rows` that are inside `world`; `parents` of the rows, if known.
+    """Return those of `rows` that are inside `world`.
 
-    With `outsiders`, rows that are known to be outside, memberships of any time count; the rows
-    that are found to be outside then are added.
+    `parents` are the parents of the rows, if the caller has them. `outsiders` are rows known to be
+    outside; rows found to be outside are added to it. If it is given, memberships of any time
+    count.
     """
     candidates = set(rows) - {world}
     if world == ROOT_ROW:
         return candidates  # Every node but the root lives in it.
     if parents is None:
         parents = reader.parents(candidates, moment.known)
-    # Most candidates live in the world itself; only for the others the way up is searched.
+    # Most candidates live in the world itself; the others are followed upwards.
     children = {row for row in candidates if parents.get(row) == world}
     frontier = rest = candidates - children
     above: dict[int, set[int]] = {}
@@ -201,7 +202,7 @@ def inside(
 
 
 def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:
-    """Return the rows from which `world` is reached by going up."""
+    """Return the rows from which `world` is reached by going up, from child to world."""
     below: dict[int, set[int]] = {}
     for row, holders in above.items():
         for holder in holders:
@@ -215,23 +216,23 @@ def _descendants_of(world: int, above: dict[int, set[int]]) -> set[int]:
 
 
 def is_name_only(body: BodyRow) -> bool:
-    """Return whether a node is only a name that leads to other nodes."""
+    """Return whether a node has only a name."""
     return bool(body.name) and not body.content and body.type in NAME_TYPES
 
 
 def is_answer(body: BodyRow, names: bool = False) -> bool:
-    """Return whether a node has something to say; with `names`, its name alone will do."""
+    """Return whether a node can be an answer: it has text or, with `names`, a name."""
     return bool(body.content or body.name) and (names or not is_name_only(body))
 
 
 class View:
-    """What can be seen inside any of some worlds at a moment.
+    """The nodes that are visible inside some worlds at a moment.
 
-    `members` says whether members of a world count as inside, `include_ended` whether nodes that
-    have ended are seen. With `within`, a node must also be inside one world of each of those
-    groups. `types` leaves the nodes of these types and `instances` alone, `chosen` what it returns,
-    `answers` those that have something to say; a node that is only a name is an answer where its
-    type is asked for. `where` is a filter of what may be found; names that lead there pass it by.
+    `members` says whether members of a world count as inside, `include_ended` whether ended nodes
+    are visible. With `within`, a node must also be inside one world of each of these groups.
+    `types` keeps only nodes of these types and `instances`, `chosen` only the rows that it returns,
+    `answers` only nodes with text (a node with only a name is an answer if its type is asked for).
+    `where` filters the hits, not the names that lead to them.
     """
 
     def __init__(
@@ -262,14 +263,14 @@ class View:
         self.within = within
 
     def beginning_with(self, number: int) -> View:
-        """Return the same view with group `number` of its groups of worlds as the first."""
+        """Return the same view with group `number` of its groups of worlds first."""
         groups = [self.worlds, *self.within]
         view = copy(self)
         view.worlds, view.within = groups.pop(number), groups
         return view
 
     def keep_world(self, rows: Iterable[int], parents: Parents | None = None) -> set[int]:
-        """Return those of some rows that are inside, whatever their validity."""
+        """Return the rows that are inside, whatever their validity."""
         wanted = set(rows)
         for group in (self.worlds, *self.within):
             wanted = self.keep_inside(wanted, group, parents)
@@ -278,32 +279,32 @@ class View:
     def keep_inside(
         self, rows: set[int], worlds: Sequence[int], parents: Parents | None = None
     ) -> set[int]:
-        """Return those of some rows that are inside any of `worlds`."""
+        """Return the rows that are inside any of `worlds`."""
         about = self.moment, self.members, parents
         return set[int]().union(*(inside(self.reader, world, rows, *about) for world in worlds))
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that can be seen."""
+        """Return the rows that are visible."""
         if self.where is not None:
             rows = self.where.keep(rows)
         return self.keep_time(self.keep_world(rows))
 
     def keep_bodies(self, bodies: Sequence[BodyRow]) -> set[int]:
-        """Return the rows of those nodes, as this view's commit has them, that can be seen."""
+        """Return the rows of the visible nodes, given their bodies at this view's commit."""
         parents = {body.row: body.parent for body in bodies}
         rows = parents if self.where is None else self.where.keep(parents)
         wanted = self.keep_world(rows, parents)
         return self._holding(body for body in bodies if body.row in wanted)
 
     def keep_time_of(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that can be seen and hold, whatever their type."""
+        """Return the rows that are inside and valid at the moment, whatever their type."""
         wanted = self.keep_world(rows)
         nodes = self.reader.nodes(wanted, self.moment.known)
         shown = {row for row, it in nodes.items() if self.moment.shows(it, self.include_ended)}
         return shown if self.chosen is None else self.chosen(shown)
 
     def keep_time(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some rows that hold at the moment, wherever they are."""
+        """Return the rows that are valid at the moment, in any world."""
         return self._holding(self.reader.bodies(rows, self.moment.known))
 
     def _holding(self, bodies: Iterable[BodyRow]) -> set[int]:
@@ -317,7 +318,7 @@ class View:
             if self.answers and not is_answer(body, names=self.types is not None):
                 continue
             if valid is not None and body.valid_from > valid:
-                continue  # Not begun: also hidden where ended nodes are included.
+                continue  # Not begun yet: hidden even if ended nodes are included.
             if not self.include_ended and body.valid_to is not None:
                 if body.valid_to <= (now if valid is None else valid):
                     continue
@@ -334,10 +335,10 @@ def registrations(reader: Reader) -> list[Registration]:
 
 
 def follow_registrations(registry: Registry, reader: Reader) -> None:
-    """Let a registry know the edge types that were recorded up to the reader's commit.
+    """Add the edge types recorded up to the reader's commit to a registry.
 
-    A reader of an earlier snapshot takes nothing back; a writer sees the last commit, whatever was
-    restored from a backup meanwhile.
+    A reader of an earlier snapshot removes nothing. A writer sees the last commit, even after a
+    restore from a backup.
     """
     seq = reader.head().seq
     if registry.recorded_at < seq or (reader.is_uncommitted and registry.recorded_at != seq):
@@ -346,10 +347,10 @@ def follow_registrations(registry: Registry, reader: Reader) -> None:
 
 
 def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) -> Query:
-    """Return the query as the handlers of the edge types in its world want it read.
+    """Return the query as rewritten by the handlers of the edge types in its world.
 
     Raises:
-        ProviderError: a handler failed, or returned something else than a query.
+        ProviderError: a handler failed, or returned something other than a query.
     """
     follow_registrations(registry, reader)
     worlds = [bytes(query.world or ROOT_ID)]
@@ -369,20 +370,20 @@ def includes_ended(query: Query, moment: Moment) -> bool:
 # -- one node, one edge, one class -----------------------------------------------------------------
 
 Worlds = bytes | str | Sequence[bytes | str]
-"""One world or several, by id or prefix."""
+"""One or several worlds, by id or prefix."""
 AMBIGUOUS_SHOWN = 3
-"""How many ids an error names for an ambiguous prefix: enough to see which digits are missing."""
+"""Ids named in the error for an ambiguous prefix: enough to see which digits are missing."""
 CHILDREN_AT_ONCE = 1_000
-"""How many children are read at once: a large world is listed without holding all of it."""
+"""Children read per statement: a large world is listed without being held in memory."""
 
 
 def whole_id(reader: Reader, given: bytes | str, table: str) -> Id:
     """Return the id that `given` stands for among nodes or edges (`table`).
 
-    A whole id is returned as it is, whether or not anything has it.
+    A whole id is returned unchanged, also if no node or edge has it.
 
     Raises:
-        InvalidInputError: not an id, too short, or the start of several.
+        InvalidInputError: not an id, too short, or an ambiguous prefix.
         NotFoundError: no id begins with this prefix.
     """
     if isinstance(given, bytes):
@@ -406,8 +407,8 @@ def find(reader: Reader, given: bytes | str, table: str) -> int:
     """Return the row of a node or an edge (`table`) from an id or a unique prefix.
 
     Raises:
-        InvalidInputError: not an id, too short, or the start of several.
-        NotFoundError: nothing has it.
+        InvalidInputError: not an id, too short, or an ambiguous prefix.
+        NotFoundError: no node or edge has this id.
     """
     ident = whole_id(reader, given, table)
     row = reader.node_row(ident) if table == "nodes" else reader.edge_row(ident)
@@ -420,7 +421,7 @@ def find_worlds(reader: Reader, scope: Worlds) -> list[int]:
     """Return the rows of one or several worlds from their ids or prefixes.
 
     Raises:
-        InvalidInputError: not an id, or no world at all.
+        InvalidInputError: not an id, or an empty list.
         NotFoundError: there is no such world.
     """
     if not isinstance(scope, Iterable) or isinstance(scope, Mapping):
@@ -491,8 +492,8 @@ def accepted_class(
 ) -> set[int]:
     """Return `rows` and everything that was accepted as the same as one of them, transitively.
 
-    The merge that the edge with the row `without` proposes does not count. What is not `inside`
-    neither counts nor leads on.
+    The merge that the edge in row `without` proposes does not count. Nodes for which `inside` is
+    false are left out and not followed.
     """
     seen = set(rows)
     frontier = set(seen)
@@ -536,7 +537,7 @@ def proposal_value(row: ProposalRow, edge: Id, left: Id, right: Id) -> Proposal:
 
 
 def conflicts(reader: Reader, moment: Moment, include_settled: bool) -> list[Conflict]:
-    """Return the conflicts at the moment; with `include_settled`, also those that are over."""
+    """Return the conflicts at the moment; with `include_settled`, also settled ones."""
     rows = reader.conflicts(None, moment.known)
     rows = rows if include_settled else open_conflicts(reader, rows, moment)
     return conflict_values(reader, rows)
@@ -545,7 +546,7 @@ def conflicts(reader: Reader, moment: Moment, include_settled: bool) -> list[Con
 def open_conflicts(
     reader: Reader, rows: Iterable[ConflictRow], moment: Moment, include_ended: bool = False
 ) -> list[ConflictRow]:
-    """Return the conflicts that are not settled, and of which both sides hold at the moment."""
+    """Return the conflicts that are not settled and whose sides are both valid at the moment."""
     unsettled = [row for row in rows if row.gone is None]
     sides = {side for row in unsettled for side in (row.low, row.high)}
     nodes = reader.nodes(sides, moment.known) if sides else {}

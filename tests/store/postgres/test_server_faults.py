@@ -141,10 +141,11 @@ def test_what_is_not_there_is_not_made_by_a_reader(server: str, address: str) ->
 
 def test_an_address_is_shown_without_its_password() -> None:
     from worlddb.faces.user_paths import shown_store
-    from worlddb.store.postgres.postgres_store import split_address
+    from worlddb.store.postgres.server_schema import split_address
 
-    given, tenant, shown = split_address("postgresql://ada:secret@h1,h2:5/db?tenant=x&sslmode=on")
-    assert (tenant, shown) == ("x", "postgresql://ada@h1,h2:5/db?tenant=x")
+    address = "postgresql://ada:secret@h1,h2:5/db?tenant=x&sslmode=on&backup_keys=/keys/x"
+    given, tenant, shown, keys = split_address(address)
+    assert (tenant, shown, keys) == ("x", "postgresql://ada@h1,h2:5/db?tenant=x", "/keys/x")
     assert given == "postgresql://ada:secret@h1,h2:5/db?sslmode=on"
     assert split_address("postgresql:///db?options=-c%20a%3D1")[0].endswith("options=-c%20a%3D1")
     assert shown_store("postgresql://ada:secret@h/db") == "postgresql://ada@h/db"

@@ -44,7 +44,7 @@ WORKERS_MAX = 64  # connections to one endpoint; more are refused by most
 
 
 def reading_of(args: argparse.Namespace, usual: str) -> str:
-    """Return what reads conversations: rules, nothing, or a model; `usual` is the set's own."""
+    """Return the extractor of a run: rules, verbatim or model; `usual` is the data set's own."""
     if args.reader in WITHOUT_MODEL:
         return str(args.reader)
     if args.reader == NONE:
@@ -108,7 +108,7 @@ def make_roles(
 
 
 def _specs(args: argparse.Namespace, reading: str) -> dict[str, str | None]:
-    """Return the roles that take part, each with what was said of its model."""
+    """Return the roles that take part, each with the model that the options name for it."""
     if args.answerer is None and not _is_configured(args):
         raise InvalidInputError(
             "no model answers: give --answerer provider:model, or set WORLDDB_LLM_PROVIDER and "
@@ -162,7 +162,7 @@ def _named(role: str, spec: str) -> ModelName:
 
 
 def _key(role: str, provider: str, base_url: str | None, told: Settings) -> str | None:
-    """Return the key for a model that was named: its role's own, or that of the same address."""
+    """Return the API key of a named model: its role's own, else that of the same address."""
     own = os.environ.get(f"WORLDDB_{role.upper()}_KEY")
     if own:
         return own
@@ -177,7 +177,7 @@ def _key(role: str, provider: str, base_url: str | None, told: Settings) -> str 
 
 
 def paid(args: argparse.Namespace, roles: Roles | None) -> dict[str, str]:
-    """Return what the models took so far, for the report."""
+    """Return the tokens and the cost of the models so far, for the report."""
     if roles is None:
         return {}
     from worlddb.evaluate.question_plan import price_of, read_prices
@@ -192,7 +192,7 @@ def paid(args: argparse.Namespace, roles: Roles | None) -> dict[str, str]:
 
 
 def agreed(args: argparse.Namespace, runs: Sequence[Rest]) -> bool:
-    """Say what the rest of some runs will take, and ask at the terminal whether it may.
+    """Print what the rest of some runs will cost, and ask at the terminal for agreement.
 
     Raises:
         InvalidInputError: nobody is there to ask, and --yes was not given.
@@ -431,7 +431,7 @@ def _write_weights(
 
 
 def _folder(out: str | None, title: str) -> str | None:
-    """Return where one row of a table is kept."""
+    """Return the folder of one row of a table."""
     return out and f"{out}/{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
 
 
@@ -506,7 +506,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
 
 
 def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
-    """Return where replies of models are kept; None if none is asked."""
+    """Return the store of model replies; None if the run asks no model."""
     if not settings.asks_model:
         return None
     if args.out is None:
@@ -562,7 +562,7 @@ def _run_rows(
 
 @contextmanager
 def _asking(label: str, count: int) -> Iterator[dict[str, Callable[[int], None]]]:
-    """Show how far the questions of a run are, by what is called when it begins and goes on."""
+    """Yield the callbacks by which a run reports its progress, and draw that progress."""
     with Progress(label, unit="questions", total=count, tells=True) as progress:
 
         def begin(left: int) -> None:

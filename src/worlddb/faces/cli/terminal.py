@@ -201,7 +201,7 @@ class Progress:
             self._write("")
 
     def show(self, done: float, total: float | None = None) -> None:
-        """Take in how much is done and, if that is known, of how much."""
+        """Set how much is done and, if known, the total."""
         self.done, self.total = done, self.total if total is None else total
 
     def count(self) -> None:

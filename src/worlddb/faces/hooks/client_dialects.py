@@ -84,7 +84,7 @@ class HookEvent(NamedTuple):
 
 
 def event_of(client: str, name: str, told: Mapping[str, Any]) -> HookEvent | None:
-    """Return an event; None if this client has no such event, or it is for nothing."""
+    """Return an event; None if this client has no such event, or the event needs no action."""
     dialect = DIALECTS[client]
     deed = dialect.events.get(name)
     if deed is None:
@@ -108,7 +108,7 @@ def event_of(client: str, name: str, told: Mapping[str, Any]) -> HookEvent | Non
 
 
 def answer_of(client: str, name: str, context: str) -> dict[str, Any]:
-    """Return what a client reads back: a context for its model, or nothing to say."""
+    """Return the output for a client: a context for its model, or an empty answer."""
     form = DIALECTS[client].answer
     if form == "snake":
         answer: dict[str, Any] = {"continue": True} if name == "beforeSubmitPrompt" else {}
@@ -139,7 +139,7 @@ CHUNK_BYTES_MAX = 64 << 20  # What one reading takes in; a longer transcript is 
 
 
 class TranscriptTurn(NamedTuple):
-    """What somebody said: a key that names it within its session, who, what and when."""
+    """A turn of a transcript: its key within the session, speaker, text and time."""
 
     key: str
     role: str

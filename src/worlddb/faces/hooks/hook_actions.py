@@ -251,7 +251,7 @@ def injected(
 
 
 def _of_project(project: str | None) -> dict[str, Any]:
-    """Return what keeps the memories of other projects out."""
+    """Return the filter that leaves out the memories of other projects."""
     if project is None:
         return {}
     return {"where": {"$or": [{PROJECT: project}, {PROJECT: {"$exists": False}}]}}
@@ -260,7 +260,7 @@ def _of_project(project: str | None) -> dict[str, Any]:
 def _opening(
     door: MemoryDoor, asked: Mapping[str, str], settings: Settings, project: str | None
 ) -> tuple[str, set[str]]:
-    """Return what a session starts with: pins, instructions, about the user, the latest."""
+    """Return the context for a session's start: pins, instructions, the user, the latest."""
     given = {**asked, **_of_project(project), "max_tokens": OPENING_TOKENS}
     answer = call_in(door, "context", given, scopes_of(settings, None))
     return str(answer.get("text", "")), {str(one) for one in answer.get("ids", ())}
@@ -269,14 +269,14 @@ def _opening(
 def _memories(
     door: MemoryDoor, asked: Mapping[str, str], settings: Settings, project: str | None
 ) -> list[Mapping[str, Any]]:
-    """Return what is remembered about a prompt, best first; more than is told, for some is not."""
+    """Return hits for a prompt, best first; more than are injected, because some are dropped."""
     given = {**asked, **_of_project(project), "k": 2 * HITS}
     found = call_in(door, "recall", given, scopes_of(settings, None)).get("hits", [])
     return [hit.get("node", hit) for hit in found]
 
 
 def is_before_the_model(memory: Mapping[str, Any], event: HookEvent, files: SessionFiles) -> bool:
-    """Say whether this very session said it, since the client last compacted its context."""
+    """Return whether a memory comes from this session and is still in the model's context."""
     is_own = bool(event.session) and event.source in memory.get("provenance", ())
     return is_own and str(memory.get("valid_from") or "").removesuffix("Z") >= files.compacted
 

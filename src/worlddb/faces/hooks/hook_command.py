@@ -198,7 +198,7 @@ def _context(event: HookEvent, flags: Mapping[str, str | None], folder: str, sta
 
 
 def _mode(project: Project) -> str:
-    """Return what the environment and the project allow: on, off, inject or capture.
+    """Return the mode that environment and project allow: on, off, inject or capture.
 
     Raises:
         ValueError: one of them says something else.
@@ -213,7 +213,7 @@ def _mode(project: Project) -> str:
 
 
 def _give_up_at(deadline: float, event: HookEvent, folder: str) -> None:
-    """See to it that this process ends in time, with an answer that says nothing."""
+    """End this process at a deadline with an empty answer."""
     from threading import Thread
 
     def watch() -> None:

@@ -47,7 +47,7 @@ IPV6_NETWORK_BITS = 64  # What one customer gets: any of its addresses counts as
 
 @dataclass(slots=True)
 class _Visitor:
-    """What is known of one address."""
+    """The wrong tokens that came from one address."""
 
     left: float = GUESSES_MAX
     at: float = 0.0
@@ -61,7 +61,7 @@ class GuessLimit:
         self._visitors: OrderedDict[str, _Visitor] = OrderedDict()
 
     def wait_s(self, address: str, digest: bytes) -> float:
-        """Return how long an address has to wait before this token is looked at; 0: not at all."""
+        """Return how many seconds an address must wait before its token is checked; 0 for none."""
         visitor = self._visitors.get(network_of(address))
         if visitor is None or digest in visitor.seen:
             return 0.0
@@ -106,14 +106,14 @@ def network_of(address: str) -> str:
 
 
 class RateLimit:
-    """Counts the requests of tokens: each may save up a minute's worth, and no more."""
+    """Counts requests by token; unused requests of at most one minute are saved up."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
     async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
-        """Do as `wait_s`, for whom it might have to be asked elsewhere."""
+        """Return `wait_s`; awaitable, because workers ask another process for it."""
         return self.wait_s(digest, per_minute)
 
     def wait_s(self, digest: bytes, per_minute: int) -> float:

@@ -237,14 +237,14 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _wants_progress(scope: Scope, body: bytes) -> bool:
-    """Return whether a request without a session asks to be told of progress, on a stream."""
+    """Return whether a request without a session asks for progress on a stream."""
     version = next((value for name, value in scope["headers"] if name == VERSION_HEADER), b"")
     is_new = version != b"" and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
     return is_new and b'"progressToken"' in body
 
 
 def _opens_session(body: bytes) -> bool:
-    """Return whether a body is the greeting of a client that can be asked."""
+    """Return whether a body is the `initialize` of a client that supports elicitation."""
     if b'"initialize"' not in body:
         return False
     try:

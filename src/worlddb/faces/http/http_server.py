@@ -255,7 +255,7 @@ def _leave() -> None:
 
 
 def _work_of_writer(memory: Memory) -> None:
-    """Begin what a process does in the background that writes, and does nothing else."""
+    """Start the background work that only the writing process does."""
     try:
         memory.read_pending()
         memory.db.embed_in_background()
@@ -350,7 +350,7 @@ def addresses(url: str, path: str) -> dict[str, Any]:
 
 
 def welcome_text(url: str, path: str, *, with_tokens: bool) -> str:
-    """Return what to paste into a client; instead of a token, it shows a variable's name."""
+    """Return the settings to paste into a client, with a variable in place of the token."""
     bearer = "Authorization: Bearer $WORLDDB_TOKEN"
     header = f' --header "{bearer}"' if with_tokens else ""
     curl = f' -H "{bearer}"' if with_tokens else ""

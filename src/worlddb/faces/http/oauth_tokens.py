@@ -150,7 +150,7 @@ class OAuthTokens:
         return self._rules.metadata(self._resource + end)
 
     async def token_of(self, presented: bytes) -> AccessToken | None:
-        """Return what a JWT allows; None if it is not valid here.
+        """Return the access token that a JWT stands for; None if the JWT is not valid here.
 
         Raises:
             HttpError: it is valid and opens nothing, or the keys could not be fetched.

@@ -292,7 +292,7 @@ class TokenUses:
 
 
 def uses_beside(tokens_file: str | None) -> dict[bytes, TokenUse]:
-    """Return what was written beside a tokens file, by the hash of the token."""
+    """Return the saved uses beside a tokens file, by the hash of the token."""
     return {} if tokens_file is None else _read_uses(tokens_file + USES_END)
 
 

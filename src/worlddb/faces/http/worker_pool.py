@@ -66,7 +66,7 @@ Caller = CallerMemory | TenantCaller
 
 
 class WriteServer:
-    """The end of the process that writes: runs the writes of all workers, a thread for each."""
+    """The writing process's end of the sockets: runs the writes of all workers."""
 
     def __init__(self, served: OneStore | TenantStores, uses: TokenUses) -> None:
         self._served = served
@@ -149,7 +149,7 @@ class WriteServer:
             return self._rates.wait_s(digest, per_minute)
 
     def on_uses(self, noted: dict[bytes, TokenUse]) -> None:
-        """Note which tokens were used at a worker."""
+        """Add the token uses that a worker has counted."""
         self._uses.add(noted)
 
     def on_all_uses(self) -> dict[bytes, TokenUse]:
@@ -173,7 +173,7 @@ def error_name(error: WorldDBError) -> str:
 
 
 class WriteLink:
-    """The end of a worker. Safe to share between threads."""
+    """A worker's end of the sockets to the writing process. Safe to share between threads."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -272,7 +272,7 @@ class WorkerStores:
             self._link.ask("uses", noted)
 
     def look_up(self, uses: TokenUses) -> None:
-        """Make the uses of tokens known here that all workers have counted."""
+        """Load the token uses that all workers have counted."""
         self._link.ask("uses", uses.handed_over())
         uses.replace(self._link.ask("all_uses"))
 

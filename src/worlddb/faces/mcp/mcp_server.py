@@ -343,7 +343,7 @@ class OpenSubscriptions:
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: ctx.request_id})
 
     def end(self) -> None:
-        """End them all. Each client is told, and may subscribe anew."""
+        """End all subscriptions. Each client is notified and may subscribe again."""
         for scope in list(self._open):
             scope.cancel()
 

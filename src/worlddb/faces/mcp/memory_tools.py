@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class Agreement(BaseModel):
-    """What the person is asked for."""
+    """The form that a person fills in to confirm a call."""
 
     agree: bool = Field(description="Yes, do it")
 
@@ -330,7 +330,7 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _untold(schema: Any) -> Any:
-    """Return a schema of answers without its descriptions: programs read it, not models."""
+    """Return a schema of answers without descriptions: programs read schemas, not models."""
     if isinstance(schema, list):
         return [_untold(one) for one in schema]
     if not isinstance(schema, dict):

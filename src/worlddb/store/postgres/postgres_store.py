@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors
@@ -29,13 +28,13 @@ from psycopg.conninfo import conninfo_to_dict
 from worlddb.errors import (
     ConflictError,
     CorruptionError,
-    InvalidInputError,
     NotFoundError,
     StorageError,
     WorldDBError,
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
+from worlddb.store.interface import BACKUP_KEYS_END
 from worlddb.store.postgres import server_schema
 from worlddb.store.postgres.server_session import (
     POOLED,
@@ -63,7 +62,6 @@ LINE_OPTIONS: dict[str, Any] = {
 }
 """A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
 address says itself holds instead."""
-FIRST_TENANT = "main"
 ENDS = "08", "57P"  # The classes of errors that end a connection.
 REFUSALS = "authentication failed", "does not exist", "no pg_hba.conf entry", "could not translate"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
@@ -141,32 +139,9 @@ class server_errors:  # noqa: N801 - it reads as what it does: `with server_erro
                 raise ours(f"{self._address}: {says.format(what)}") from error
 
 
-def split_address(address: str) -> tuple[str, str, str]:
-    """Return what libpq is given, the tenant (`?tenant=NAME`), and the address without a password.
-
-    Raises:
-        InvalidInputError: the address is no address, or the tenant has no name.
-    """
-    try:
-        parts = urlsplit(address)
-        options = parse_qsl(parts.query, keep_blank_values=True)
-    except ValueError as error:
-        raise InvalidInputError(f"the address of a database is wrong: {error}") from None
-    tenant = dict(options).get("tenant", FIRST_TENANT)
-    if not tenant or "\0" in tenant:
-        raise InvalidInputError("tenant: give a name, as postgresql://host/database?tenant=NAME")
-    # libpq takes a plus for a plus.
-    rest = urlencode([one for one in options if one[0] != "tenant"], quote_via=quote)
-    login, at, host = parts.netloc.rpartition("@")
-    start = f"{parts.scheme}://"
-    given = f"{start}{parts.netloc}{parts.path}?{rest}"
-    shown = f"{start}{login.partition(':')[0]}{at}{host}{parts.path}"
-    return given, tenant, shown if tenant == FIRST_TENANT else f"{shown}?tenant={tenant}"
-
-
 def server_format(address: str) -> tuple[int, int]:
     """Return the format of a database, and the present one; nothing is changed."""
-    dsn, _, shown = split_address(address)
+    dsn, _, shown, _ = server_schema.split_address(address)
     with server_errors(shown), psycopg.connect(dsn, autocommit=True) as con:
         return server_schema.format_of_server(con, shown), len(server_schema.MIGRATIONS)
 
@@ -253,7 +228,7 @@ class PostgresStore:
         busy_timeout_s: float,
         verify_reads: bool = True,
     ) -> None:
-        dsn, tenant, self.path = split_address(address)
+        dsn, tenant, self.path, self._backup_keys = server_schema.split_address(address)
         self.read_only = read_only
         self.why_read_only = "opened read-only; open it to write"
         self._clock = clock
@@ -540,8 +515,8 @@ class PostgresStore:
         """Refuse nothing: there are no branches."""
 
     def side_file(self, suffix: str) -> str | None:
-        """Return None: there is no folder beside the store."""
-        return None
+        """Return None: nothing lies beside; keys of backups lie where the address says."""
+        return self._backup_keys if suffix == BACKUP_KEYS_END else None
 
     def side_lines(self, name: str) -> ServerLines:
         """Return the lines of a name, in a table of their own."""

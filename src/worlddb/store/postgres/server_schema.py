@@ -26,12 +26,14 @@ arrays, one per column.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import chain
 from struct import Struct
 from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from psycopg import Connection
 from psycopg.adapt import Dumper
@@ -39,9 +41,13 @@ from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrBinaryDumper
 
-from worlddb.errors import FormatError
+from worlddb.errors import FormatError, InvalidInputError
 
 READER, WRITER = "worlddb_reader", "worlddb_writer"
+FIRST_TENANT = "main"
+KEYS_OPTION = "backup_keys"
+OURS = ("tenant", KEYS_OPTION)
+"""What an address says to us, not to libpq."""
 TYPES = {"n": "int8", "t": "text", "b": "bytea", "f": "float8"}
 """What a letter of `_TABLES` means."""
 _SQL_TYPES = {**TYPES, "t": 'text COLLATE "C"'}  # Sorted by bytes, as SQLite does.
@@ -435,3 +441,31 @@ def teach_types(con: Connection[Any]) -> None:
     con.adapters.register_dumper(NumberArray, NumberArrayDumper)
     con.adapters.register_dumper(TextArray, TextArrayDumper)
     con.adapters.register_dumper(BytesArray, BytesArrayDumper)
+
+
+def split_address(address: str) -> tuple[str, str, str, str | None]:
+    """Return what libpq is given, the tenant, the address to be shown, and the file of backup keys.
+
+    Ours in the address are `?tenant=NAME` and `&backup_keys=FILE`. A password is not shown.
+
+    Raises:
+        InvalidInputError: the address is no address, or the tenant or the file has no name.
+    """
+    try:
+        parts = urlsplit(address)
+        options = parse_qsl(parts.query, keep_blank_values=True)
+    except ValueError as error:
+        raise InvalidInputError(f"the address of a database is wrong: {error}") from None
+    tenant = dict(options).get("tenant", FIRST_TENANT)
+    keys = dict(options).get(KEYS_OPTION)
+    if not tenant or "\0" in tenant:
+        raise InvalidInputError("tenant: give a name, as postgresql://host/database?tenant=NAME")
+    if keys is not None and not os.path.isabs(keys):
+        raise InvalidInputError(f"{KEYS_OPTION}: give a whole path, such as /home/ada/backup-keys")
+    # libpq takes a plus for a plus.
+    rest = urlencode([one for one in options if one[0] not in OURS], quote_via=quote)
+    login, at, host = parts.netloc.rpartition("@")
+    start = f"{parts.scheme}://"
+    given = f"{start}{parts.netloc}{parts.path}?{rest}"
+    shown = f"{start}{login.partition(':')[0]}{at}{host}{parts.path}"
+    return given, tenant, shown if tenant == FIRST_TENANT else f"{shown}?tenant={tenant}", keys

@@ -199,8 +199,9 @@ def run_backup(args: argparse.Namespace) -> int:
     of the old one. The copy of an encrypted store is encrypted by the same key.
 
     With --sealed, what is erased later is lost to this backup, too. Its keys lie beside
-    the store, in a file that ends in -backup-keys. Keep that file apart from the backups:
-    without it nobody can read them. 'worlddb restore' opens them; other commands cannot.
+    the store, in a file that ends in -backup-keys; those of a store on a server, where
+    backup_keys=FILE in its address says. Keep that file apart from the backups: without
+    it nobody can read them. 'worlddb restore' opens them; other commands cannot.
 
     Examples:
       worlddb backup monday.db    # copy your store
@@ -209,13 +210,11 @@ def run_backup(args: argparse.Namespace) -> int:
     """
     target = checked_path(args.target)
     path = store_path(args)
-    if not is_file(path):
-        raise StorageError(
-            "a server is backed up by its own tools; 'worlddb copy' writes a store to a file"
-        )
     refuse_store(target, path)
     if args.sealed:
-        return _backup_sealed(args, target, path)
+        return _backup_sealed(args, target)
+    if not is_file(path):
+        raise StorageError("a server has its own backups; copy it to a file by 'worlddb copy'")
     with open_to_read(args) as db, landing(target, replace=False) as temporary:
         total = os.path.getsize(path) if os.path.exists(path) else None
         with Progress("copying", unit="bytes", total=total) as progress:
@@ -236,8 +235,8 @@ def run_backup(args: argparse.Namespace) -> int:
     )
 
 
-def _backup_sealed(args: argparse.Namespace, target: str, path: str) -> int:
-    from worlddb.audit.backup_keys import keys_beside
+def _backup_sealed(args: argparse.Namespace, target: str) -> int:
+    from worlddb.audit.backup_keys import keys_of
 
     with (
         open_to_read(args) as db,
@@ -246,7 +245,8 @@ def _backup_sealed(args: argparse.Namespace, target: str, path: str) -> int:
     ):
         progress.measure = lambda: _size(temporary)
         db.backup(temporary, sealed=True)
-    size, keys = os.path.getsize(target), keys_beside(path)
+        keys = keys_of(db.engine.store) or ""  # Without a place for them it was refused.
+    size = os.path.getsize(target)
     return report(
         args,
         {"path": target, "bytes": size, "keys": keys},
@@ -421,19 +421,15 @@ def _export(db: WorldDB, out: IO[bytes], after: int) -> tuple[int, int]:
     """Write the lines; return how many commits and lines there were."""
     last = db.log(limit=1, newest_first=True)[0].seq
     commits = lines = 0
-    source = db.export(after=after)
-    try:
-        with Progress("exporting", unit="commits", total=max(last - after, 0)) as progress:
-            for line in _followed(source, progress):
-                out.write(line.encode())
-                out.write(b"\n")
-                lines += 1
-                commits += line.startswith(COMMIT)
-            out.flush()
-    finally:
-        # The snapshot has to end before the store is closed.
-        if isinstance(source, Generator):
-            source.close()
+    source = cast("Generator[str, None, None]", db.export(after=after))
+    # The snapshot of the export has to end before the store is closed.
+    with closing(source), Progress("exporting", unit="commits", total=max(last - after, 0)) as bar:
+        for line in _followed(source, bar):
+            out.write(line.encode())
+            out.write(b"\n")
+            lines += 1
+            commits += line.startswith(COMMIT)
+        out.flush()
     return commits, lines
 
 

@@ -455,7 +455,7 @@ def run_eval(args: argparse.Namespace) -> int:
 
 
 def _tell_idle(args: argparse.Namespace) -> None:
-    """Name the options that have no effect without answers; they do no harm."""
+    """Warn about options that have no effect without answers."""
     given = [_option(name) for name in FOR_ANSWERS if getattr(args, name)]
     given += [f"--price {price}" for price in args.price if not price.startswith("embedder=")]
     if given:

@@ -18,6 +18,7 @@ from worlddb.faces.cli.command_options import (
     nothing_found,
     open_for,
     option,
+    report_rows,
     wants_json,
 )
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_result, print_table
@@ -129,7 +130,7 @@ def _print_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _check_tier(db: WorldDB, tier: str | None) -> None:
-    """Refuse a tier that found nothing here and never could; whoever proposes may name another."""
+    """Refuse the name of a tier that neither exists nor occurs in the store's proposals."""
     if tier is None or tier in TIERS or any(item.tier == tier for item in db.proposals(None)):
         return
     raise InvalidInputError(f"--tier {tier!r}: no such tier; use one of {', '.join(TIERS)}")
@@ -256,9 +257,6 @@ def run_ontology(args: argparse.Namespace) -> int:
             print_json(memory.declare(**call_arguments(DECLARE, args)).to_dict())
             return 0
         found = memory.edge_types(**call_arguments(EDGE_TYPES, args))
-    if wants_json(args):
-        print_json(found.to_dict())
-        return 0
     rows = [
         (
             one.type,
@@ -267,8 +265,7 @@ def run_ontology(args: argparse.Namespace) -> int:
         )
         for one in found
     ]
-    print_table(("type", "origin", "traits"), rows)
-    return 0
+    return report_rows(args, found.to_dict(), ("type", "origin", "traits"), rows)
 
 
 def _traits(declared: dict[str, object]) -> str:

@@ -158,7 +158,7 @@ def _kept(memory: Memory, folder: str, scope: Mapping[str, Any]) -> dict[str, Re
 
 
 def _compared(memory: Memory, document: DocumentText, there: Remembered | None) -> str:
-    """Say what a write of a document would do, by what its passages say."""
+    """Return what writing a document would do: new, changed or unchanged, by its passages."""
     from dataclasses import replace
 
     from worlddb.ingest.document_text import document_of, passages_of

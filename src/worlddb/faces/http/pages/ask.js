@@ -12,7 +12,7 @@ const MEANING = {
   cover: "the share of the question's words that the text has", around: "words of the question that are said in the text or near it in its conversation", speaker: "it was said by the one whom the question means", synonyms: "each word of the question has one like it in the text",
   spread: "the best texts mention what this one is about", telling: "it tells something about its speaker", world: "other good hits are in the same session",
   reply: "the turn before fits the question", following: "the turn after fits the question", feedback: "it is like the best texts of other sessions", opening: "negative where the turn before is about the same",
-  date: "it is near the days that the question names", claim: "it states exactly what is asked for", late: "compared word by word", retention: "fresh, or often recalled", preference: "a standing instruction",
+  date: "it is near the days that the question names", claim: "it states exactly what is asked for", late: "compared word by word", retention: "fresh, or often recalled", preference: "a standing instruction", turn: "moved, so that the answers to several questions take turns",
 };
 const SMALL = 0.001; // Below it a weight is not drawn.
 
