@@ -146,9 +146,9 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.recall.activation import PathStep
+    from worlddb.recall.asked_question import RecallSettings
     from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
     from worlddb.recall.ranker import Weights
-    from worlddb.recall.recaller import RecallSettings
     from worlddb.world_db import WorldDB, open
     from worlddb.write.revival import Restored
     from worlddb.write.transaction import Ontology, Transaction

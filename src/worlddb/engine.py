@@ -1,4 +1,4 @@
-"""Engine: the parts of one open store, frozen and without logic; how they are opened and closed."""
+"""Engine: the parts of an open store, without logic; how a store is opened and closed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Engine:
     clock: Callable[[], int]
 
     def close(self) -> None:
-        """Close the parts, those that write first."""
+        """Close all parts, those that write first."""
         self.background.close()
         self.recalls.close()
         self.search.close()
@@ -113,7 +113,7 @@ def open_engine(
 
 
 class OpenStore:
-    """A store that is open: its parts, its file, its background work, and how it is closed."""
+    """An open store: its parts, its file, its background work, and its closing."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class OpenStore:
 
     @property
     def why_read_only(self) -> str | None:
-        """Why the store cannot be written; None if it can."""
+        """The reason why the store cannot be written; None if it can."""
         return self.engine.store.why_read_only if self.engine.store.read_only else None
 
     def check_file(self) -> None:
@@ -201,19 +201,19 @@ class OpenStore:
             reader.head()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the work in the background is done; return whether it was in time."""
+        """Wait for the background work; return whether it was done in time."""
         return self.engine.background.wait(timeout_s)
 
     @property
     def reclustered(self) -> list[Reclustered]:
-        """What the last hundred looks at a neighbourhood in the background found."""
+        """The last hundred results of reclustering in the background."""
         return list(self.engine.background.done)
 
     def embed_in_background(self) -> None:
-        """Embed what is committed from now on in a thread of its own, until the store is closed.
+        """Embed new commits in a thread from now on, until the store is closed.
 
-        Recalls then wait for no embedding. Of the nodes without a vector, a recall embeds the
-        newest few that it can see; `recall(…).signals["unembedded"]` counts the rest.
+        Recalls then do not wait for the embedding. Of the nodes without a vector, a recall embeds
+        only the newest few that it can see; `recall(…).signals["unembedded"]` counts the others.
 
         Raises:
             ProviderError: the recorded embedder is not one of WorldDB's own.
@@ -221,10 +221,10 @@ class OpenStore:
         self.engine.search.follow()
 
     def backup(self, path: str | os.PathLike[str], *, sealed: bool = False) -> None:
-        """Copy the store as of now to a new file, while others read and write.
+        """Copy the present store to a new file, while others read and write.
 
-        A `sealed` backup has each text encrypted by the secrets of its nodes, which stay beside the
-        store and which `erase` destroys, so that erasing reaches the backup, too.
+        A `sealed` backup has each text encrypted by the secrets of its nodes. These stay beside the
+        store, and `erase` destroys them, so an erasure reaches the backup, too.
 
         Raises:
             StorageError: the file exists already or cannot be written, or a sealed backup is asked
@@ -240,10 +240,10 @@ class OpenStore:
             self.engine.store.backup(os.fspath(path))
 
     def prove_history(self, since: int = 0) -> HistoryProof:
-        """Return a proof that nothing was rewritten up to commit `since`; `verify_history` checks.
+        """Return a proof that no commit up to `since` was changed; verify it by `verify_history`.
 
         Raises:
-            InvalidInputError: `since` is no commit number.
+            InvalidInputError: `since` is not a commit number.
             NotFoundError: there is no such commit.
         """
         from worlddb.audit.history import prove_history
@@ -252,15 +252,15 @@ class OpenStore:
             return prove_history(reader, since)
 
     def branch(self, name: str, *, create: bool = True, actor: str = "branch") -> Self:
-        """Open a branch of this store as a store of its own; make it, if there is none yet.
+        """Open a branch of this store as a store of its own; create it if there is none.
 
-        A branch begins as the store is now, and takes the space of what is written to it. Neither
-        side sees what the other writes from then on. Try an import, a consolidation or another
-        extractor on it, look at `diff`, then `merge` or `drop_branch`. Close it when done.
+        A branch starts as a copy of the present store and uses space only for its own writes. From
+        then on neither side sees the writes of the other. Try an import, a consolidation or another
+        extractor on it, look at `diff`, then `merge` or `drop_branch`. Close the branch when done.
 
         Raises:
-            InvalidInputError: the name is none.
-            NotFoundError: there is no such branch, and none is to be made.
+            InvalidInputError: the name is not valid.
+            NotFoundError: there is no such branch, and `create` is False.
             StorageError: this store is in memory, on a server or a branch itself, or cannot be
                 written.
             CorruptionError: another program has changed the file below the branch.
@@ -281,7 +281,7 @@ class OpenStore:
         return self.engine.store.branches()
 
     def drop_branch(self, name: str) -> None:
-        """Remove a branch with all that was written to it.
+        """Remove a branch with everything that was written to it.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
@@ -290,7 +290,7 @@ class OpenStore:
         self.engine.store.drop_branch(name)
 
     def branch_diff(self, name: str) -> Diff:
-        """Return what was written to a branch since the fork, or since it was merged last.
+        """Return what was written to a branch since the fork or its last merge.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
@@ -304,16 +304,17 @@ class OpenStore:
                 return diff(reader, merged_until(trunk, row)[0], reader.head().seq)
 
     def merge(self, name: str, *, dry_run: bool = False, actor: str = "branch") -> Merged:
-        """Write what a branch says into this store, as one commit; say what that did.
+        """Write the commits of a branch into this store, as one commit, and return the result.
 
-        Nodes keep their ids, and edges go through their handlers again. What both sides have
-        changed since the fork stays as both say it: `contradicts` edges and `same_as` proposals
-        tell of it, and so does the result. The branch stays, and can be merged again when more is
-        written to it. `undo` takes a merge back. `dry_run` tries it and writes nothing.
+        Nodes keep their ids, and edges go through their handlers again. If both sides have changed
+        something since the fork, both versions stay; `contradicts` edges, `same_as` proposals and
+        the result report it. The branch stays, and can be merged again after further writes. `undo`
+        reverses a merge. `dry_run` tries it and writes nothing.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
-            ConflictError: the store was replaced since the fork, or too much was refused.
+            ConflictError: the store was replaced since the fork, or handlers refused too many
+            edges.
             StorageError: the store cannot be written.
         """
         from worlddb.ingest.branch_merge import merge_branch
@@ -334,7 +335,7 @@ class OpenStore:
                 )
 
     def clean(self) -> bool:
-        """Rewrite the file without what was erased; return whether that is done. Copies the file.
+        """Rewrite the file without erased texts, by a copy; return whether that is done.
 
         Raises:
             StorageError, ConflictError: the store cannot be written.
@@ -347,11 +348,11 @@ class OpenStore:
         *,
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> str:
-        """Embed what has no vector yet, or everything by another embedder; return the model's name.
+        """Embed nodes without a vector, or all nodes by another embedder; return its name.
 
-        Searches embed what is missing by themselves; after a large load it is better done at once.
-        Changing the embedder can be stopped and goes on at the next call; until it is done, the old
-        vectors serve. Either call also rebuilds every derived index that was lost.
+        Searches embed missing nodes themselves; after a large load it is better done at once. A
+        change of the embedder can be interrupted and continues with the next call; until it is
+        done, the old vectors are used. Every call also rebuilds derived indexes that were lost.
 
         Raises:
             ProviderError: the embedder failed.

@@ -1,13 +1,13 @@
-"""The errors WorldDB raises, one tree.
+"""The errors WorldDB raises, in one tree.
 
     WorldDBError
     ├── InvalidInputError   the call is wrong; the message says what to change
-    ├── NotFoundError       no such node, edge, commit or proposal at the asked time
-    ├── ConflictError       somebody else got there first; retry from a fresh read
+    ├── NotFoundError       no such node, edge, commit or proposal at the requested time
+    ├── ConflictError       another writer was first; retry with a fresh read
     ├── RejectedError       an edge handler refused; the transaction was rolled back
     ├── FormatError         the file is no WorldDB store, or of a newer format
     ├── CorruptionError     stored bytes contradict each other; run `worlddb check`
-    ├── StorageError        the disk said no: full, read-only, unreadable
+    ├── StorageError        the disk refused: full, read-only, unreadable
     │   └── StoreKeyError   the key of an encrypted store is missing or wrong
     └── ProviderError       a model, an endpoint, a server or a custom edge handler failed
 
@@ -31,15 +31,15 @@ __all__ = [
 
 
 class WorldDBError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The base of every error that this package raises on purpose."""
 
 
 class InvalidInputError(WorldDBError, ValueError):
-    """The call is wrong as it stands; the message says what to change."""
+    """The call is wrong; the message says what to change."""
 
 
 class NotFoundError(WorldDBError, LookupError):
-    """Nothing has that id (or commit number) at the time that was asked for."""
+    """No node, edge or commit has this id or number at the requested time."""
 
 
 class ConflictError(WorldDBError):

@@ -1,4 +1,4 @@
-"""WorldDB: the public calls on an open store. Each delegates to the room that answers it."""
+"""WorldDB: the public calls on an open store. Each delegates to the room that implements it."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.consolidate.fading_report import Fading
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
+    from worlddb.recall.asked_question import RecallSettings
     from worlddb.recall.hits import Recall
-    from worlddb.recall.recaller import RecallSettings
     from worlddb.view.visibility import Worlds
 
 
 class WorldDB(OpenStore):
     """An open store; `worlddb.open(path)` makes one. Share it between threads, not processes.
 
-    `path` is a file, made if new, or ":memory:" for a store that is gone when closed.
-    `durability="full"` means that an acknowledged commit survives a power cut; `"normal"` may lose
-    the last commits then (never on a crash of the process) and writes faster. `embedder` is a name
-    (`worlddb models list`) or an object; by default the one that made the store's vectors, for a
-    new store the one that needs no download; `"none"` does without. `pooling` is how worlds get
-    their vectors, `models_dir` where models lie. `verify_reads` compares what is read with its id;
-    `audit_reads` records who recalls what. A store of an older format is migrated, and a copy of it
-    is kept; with `migrate` off, or to read only, a temporary copy of it is read instead. With a
-    `key` (a passphrase, 64 hexadecimal digits, 32 bytes, or a Path) the file is encrypted.
+    `path` is a file, created if missing, or ":memory:" for a store that is gone when closed. With
+    `durability="full"` an acknowledged commit survives a power cut; `"normal"` writes faster, and a
+    power cut (not a crash of the process) may lose the last commits. `embedder` is a name (`worlddb
+    models list`) or an object; by default the embedder of the store's vectors, for a new store the
+    one that needs no download; `"none"` disables vectors. `pooling` is how the vectors of worlds
+    are composed, `models_dir` the folder of models. `verify_reads` compares each node read with its
+    id; `audit_reads` records every recall. A store of an older format is migrated, and a copy is
+    kept; with `migrate=False` or `read_only` a temporary copy is migrated instead. With a `key` (a
+    passphrase, 64 hexadecimal digits, 32 bytes, or a Path) the file is encrypted.
 
     Raises:
-        FormatError: the file is no WorldDB store, or of a newer format.
+        FormatError: the file is not a WorldDB store, or of a newer format.
         StorageError: it cannot be opened or created; StoreKeyError: its key is missing or wrong.
         InvalidInputError: an option is wrong.
         ConflictError: the store's vectors are of another embedder.
@@ -80,9 +80,9 @@ class WorldDB(OpenStore):
     ) -> AbstractContextManager[Transaction]:
         """Open a transaction: `with db.transaction(actor="me") as tx:` is one commit.
 
-        It lands when the block ends and is lost whole when the block raises. `bulk` builds
-        indexes once at the end: for loads that are large beside what is there already. With an
-        `origin` such as "web" it may neither end nor change what is more trusted.
+        It is committed when the block ends, and rolled back if the block raises. `bulk` builds
+        indexes once, at the end: for loads that are large compared with the store. With an `origin`
+        such as "web" the transaction may neither end nor change more trusted nodes.
 
         Raises:
             StorageError: the store is read-only, or the disk refused.
@@ -103,10 +103,10 @@ class WorldDB(OpenStore):
         return Ontology(self.engine.store, self.engine.registry, world, self.engine.limits)
 
     def accept_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
-        """Unite the two ends of a `same_as` edge into one identity; both keep their rows.
+        """Accept a merge proposal: the ends of a `same_as` edge become one identity.
 
-        The claims of both sides become one time line: what the other side said later replaces what
-        was said before, and what excludes each other without an order is flagged as a conflict.
+        Both nodes keep their rows. The claims of both sides become one time line: a later claim
+        replaces an earlier one; without an order, claims that exclude each other are a conflict.
 
         Raises:
             NotFoundError: no such proposal.
@@ -124,7 +124,7 @@ class WorldDB(OpenStore):
         return self.decide_merges([edge_id], "rejected", actor=actor)[0]
 
     def undo_merge(self, edge_id: bytes | str, *, actor: str = DEFAULT_ACTOR) -> Proposal:
-        """Take an accepted merge back, with all that ended through it; the proposal is pending.
+        """Reverse an accepted merge and everything that ended by it; the proposal is pending again.
 
         Raises:
             NotFoundError: no such proposal.
@@ -154,12 +154,12 @@ class WorldDB(OpenStore):
         *,
         actor: str = DEFAULT_ACTOR,
     ) -> Split:
-        """Give a second bearer of a name a node of their own, with the memories that mean them.
+        """Split a name that two people share: give the second one a node with the given memories.
 
-        What had ended because two people were taken for one lives again. `undo` takes it back.
+        Memories that had ended because the two were taken for one are restored. `undo` reverses it.
 
         Raises:
-            InvalidInputError: none of the memories speaks of the entity, or all that do were given.
+            InvalidInputError: none of the memories mentions the entity, or all that do were given.
             NotFoundError: there is no such node.
         """
         engine, transaction = self.engine, self.transaction(actor)
@@ -179,17 +179,17 @@ class WorldDB(OpenStore):
         recluster: Literal["later", "now", "off"] = "later",
         supersede: bool = True,
     ) -> Ingested:
-        """Remember a text or messages inside `world`, as one commit; say what that did.
+        """Store a text or messages inside `world`, as one commit, and return what was written.
 
         `extractor` is "rules" (the default), "verbatim", or your own. A name that matches exactly
-        is used again; a likely match is proposed with its evidence and never merged. The same text
-        again in the same world is the same memory with one source more. What the text surely
-        replaces is superseded, unless `supersede=False`. If the extractor's model fails, the text
-        is written, and the rest waits for `extract_pending`. Afterwards the neighbourhood of what
-        is new is resolved again, by default in the background (`db.wait()`, `db.reclustered`).
+        is reused; a likely match is proposed with its evidence and never merged. The same text
+        again in the same world is the same memory with another source. Claims that the text
+        replaces are superseded, unless `supersede=False`. If the extractor's model fails, the text
+        is stored and waits for `extract_pending`. Afterwards the names near the new nodes are
+        compared again, by default in the background (`db.wait()`, `db.reclustered`).
 
         Raises:
-            InvalidInputError: nothing to remember, or an argument is wrong.
+            InvalidInputError: there is no text, or an argument is wrong.
             NotFoundError: no such world.
             RejectedError: an edge handler refused.
             StorageError, ConflictError: the store cannot be written.
@@ -214,9 +214,9 @@ class WorldDB(OpenStore):
         world: bytes | str | None = None,
         resolver: ResolverSettings | None = None,
     ) -> list[Proposal]:
-        """Resolve the named nodes within two hops of `ids` once more; propose what is found.
+        """Compare the named nodes within two hops of `ids` again, and propose merges.
 
-        At most 200 nodes are looked at. A pair that was proposed before is not proposed again.
+        At most 200 nodes are compared. A pair that was proposed before is not proposed again.
         Names are compared by their vectors, too, if the store has any.
 
         Raises:
@@ -226,7 +226,7 @@ class WorldDB(OpenStore):
         return self.engine.ingestion.reclusterer.run([ids], world, resolver)
 
     def pending(self) -> list[Pending]:
-        """Return what waits for extraction: what failed least often first, then the oldest."""
+        """Return the memories that wait for extraction: the least failed first, then the oldest."""
         with self.engine.store.read() as reader:
             return [entry.pending for entry in queue_entries(reader)]
 
@@ -239,15 +239,14 @@ class WorldDB(OpenStore):
         recluster: Literal["later", "now", "off"] = "later",
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> Extracted:
-        """Extract what waits, at most `limit` memories, each as one commit; say what that did.
+        """Extract waiting memories, at most `limit`, each as one commit, and return the results.
 
-        `extractor` reads all of them, and texts of any length. The name of one ("rules") reads what
-        waits for that one.
-        Three failures in a row end the run: the model is down. Nothing is lost by that, nor by
-        stopping it; call it again.
+        An extractor object reads all of them, and texts of any length; a name ("rules") only those
+        that wait for that extractor. Three failures in a row end the run, because the model is
+        down. Nothing is lost by that or by an interrupt; call it again.
 
         Raises:
-            InvalidInputError: the limit is no positive number.
+            InvalidInputError: the limit is not a positive number.
             StorageError, ConflictError: the store cannot be written.
         """
         return self.engine.ingestion.extract_pending(
@@ -258,7 +257,7 @@ class WorldDB(OpenStore):
         """Return a node by its id or a unique prefix of at least 4 hex digits.
 
         Raises:
-            InvalidInputError: not an id, or the start of several.
+            InvalidInputError: not an id, or an ambiguous prefix.
             NotFoundError: no such node at that time.
         """
         with self._at(as_of) as (reader, moment):
@@ -268,7 +267,7 @@ class WorldDB(OpenStore):
         """Return an edge by its id or a unique prefix, deleted or not.
 
         Raises:
-            InvalidInputError: not an id, or the start of several.
+            InvalidInputError: not an id, or an ambiguous prefix.
             NotFoundError: no such edge.
         """
         with self.engine.store.read() as reader:
@@ -321,10 +320,10 @@ class WorldDB(OpenStore):
         )
 
     def run(self, spec: QuerySpec | Mapping[str, Any] | str) -> Subgraph:
-        """Run a query given as a spec, as the JSON object it comes from, or as one line.
+        """Run a query given as a `QuerySpec`, as a JSON object, or as one line of text.
 
         Raises:
-            InvalidInputError, NotFoundError: the spec is wrong, or names what is not there.
+            InvalidInputError, NotFoundError: the query is wrong, or an id in it does not exist.
         """
         return QuerySpec.of(spec).apply(self.query()).execute()
 
@@ -346,14 +345,15 @@ class WorldDB(OpenStore):
         at: Instant | None = None,
         settings: RecallSettings | None = None,
     ) -> Recall:
-        """Return what is remembered about a question, best first, and why.
+        """Return the memories that answer a question, best first, with reasons.
 
-        Ranks what is inside `scope` (default: the store) and one world of each item of `within`; at
-        most `k` hits, `max_tokens` tokens, none below `min_confidence`. `names` count as said, or
-        stand alone. `types` are also bare names; `where` filters; `at` is when it is asked.
+        Searches inside `scope` (default: the store) and one world of each item of `within`. Returns
+        at most `k` hits and `max_tokens` tokens, none below `min_confidence`. `names` are added to
+        the question, or replace it. `types` also finds nodes with only a name; `where` filters;
+        `at` is the time of the question.
 
         Raises:
-            InvalidInputError, NotFoundError, ProviderError: an option, a scope or the embedder.
+            InvalidInputError, NotFoundError, ProviderError: the options, the scope or the embedder.
         """
         from worlddb.recall.recaller import recall
 
@@ -380,7 +380,7 @@ class WorldDB(OpenStore):
         return found
 
     def conflicts(self, *, as_of: AsOf = NOW, include_settled: bool = False) -> list[Conflict]:
-        """Return the contradictions; with `include_settled`, also those that are over.
+        """Return the contradictions; with `include_settled`, also settled ones.
 
         Raises:
             InvalidInputError: a time without a zone.
@@ -391,7 +391,7 @@ class WorldDB(OpenStore):
     def proposals(
         self, status: ProposalStatus | None = "pending", *, as_of: AsOf = NOW
     ) -> list[Proposal]:
-        """Return merge proposals; `status=None` for all of them.
+        """Return merge proposals with a status; `status=None` for all of them.
 
         Raises:
             InvalidInputError: no such status, or a time without a zone.
@@ -400,7 +400,7 @@ class WorldDB(OpenStore):
             return lookup.proposals(reader, status, moment)
 
     def equivalence_class(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> set[Id]:
-        """Return the ids of all nodes accepted as the same, this one among them.
+        """Return the ids of all nodes accepted as the same, including this one.
 
         Raises:
             InvalidInputError, NotFoundError: no such node at that time.
@@ -411,7 +411,7 @@ class WorldDB(OpenStore):
             return {node.id for node in reader.nodes(rows, moment.known).values()}
 
     def export_identity(self, id_or_prefix: bytes | str, *, as_of: AsOf = NOW) -> Identity:
-        """Return everything accepted as the same as a node: names, sources, and the merges.
+        """Return the names, sources and merges of everything accepted as the same as a node.
 
         Raises:
             InvalidInputError, NotFoundError: no such node at that time.
@@ -427,12 +427,12 @@ class WorldDB(OpenStore):
 
     @property
     def root_state(self) -> Id:
-        """The address of everything in the store as of the last commit."""
+        """The state of the root world, and so of the whole store, after the last commit."""
         with self.engine.store.read() as reader:
             return Id(reader.head().root_state)
 
     def prove(self, id_or_prefix: bytes | str) -> Proof:
-        """Return a proof that a node is in the store; check it with `worlddb.verify_proof`.
+        """Return a proof that a node is in the store; verify it with `worlddb.verify_proof`.
 
         Raises:
             InvalidInputError, NotFoundError: no such node.
@@ -446,16 +446,16 @@ class WorldDB(OpenStore):
         """Return the journal, oldest commit first.
 
         Raises:
-            InvalidInputError: `after` or `limit` is no whole number.
+            InvalidInputError: `after` or `limit` is not a whole number.
         """
         with self.engine.store.read() as reader:
             return history.log(reader, after, limit, newest_first)
 
     def diff(self, seq_a: int | str, seq_b: int | None = None) -> Diff:
-        """Return what the commits after `seq_a` up to `seq_b`, or those of a branch by name, did.
+        """Return what the commits after `seq_a` up to `seq_b`, or those of a named branch, wrote.
 
         Raises:
-            InvalidInputError: the later one was given first.
+            InvalidInputError: the later commit was given first.
             NotFoundError: there is no such commit or branch.
         """
         if isinstance(seq_a, str) and seq_b is None:
@@ -466,10 +466,10 @@ class WorldDB(OpenStore):
     def undo(
         self, commit: CommitNumbers, *, dry_run: bool = False, actor: str = DEFAULT_ACTOR
     ) -> Undone:
-        """Take a commit back, or several together, by a compensating commit; say what it did.
+        """Undo one or several commits by a compensating commit, and return what it did.
 
-        What the commit had ended lives again, as a successor with the same text and time; what it
-        had written is retired as if it had never been so. What later memories use stays (`kept`).
+        Nodes that the commit ended are restored by successors with the same text and time; nodes
+        that it wrote are retired from their beginning. Nodes that later memories use stay (`kept`).
         Undoing an undo brings the commit back. `dry_run` plans and writes nothing.
 
         Raises:
@@ -481,24 +481,24 @@ class WorldDB(OpenStore):
         return undo_commits(engine.store, engine.clock, transaction, commit, dry_run=dry_run)
 
     def check(self) -> list[Problem]:
-        """Hash everything and compare it with every index; an empty list is a sound store."""
+        """Hash everything and compare it with every index; an intact store gives an empty list."""
         return check(self.engine.store, self.engine.ingestion.names)
 
     def export(self, *, after: int = -1) -> Iterator[str]:
-        """Yield the whole journal as JSON Lines, on one snapshot; `replay` takes it back in."""
+        """Yield the whole journal as JSON Lines, on one snapshot; `replay` reads it."""
         return export_lines(self.engine.store, after)
 
     def replay(
         self, lines: Iterable[str], *, on_commit: Callable[[int], None] = lambda seq: None
     ) -> int:
-        """Play an export into this store; return how many commits it added.
+        """Replay an export into this store; return how many commits were added.
 
-        Ids, both clocks and the root state come out as they were, or the commit is refused. If it
-        erases anything, the file is cleaned.
+        Ids, both clocks and the root state must come out as they were, or the commit is refused. If
+        the export erases anything, the file is cleaned.
 
         Raises:
-            FormatError: no export, or a newer one.
-            CorruptionError: a commit was changed on the way.
+            FormatError: not an export, or one of a newer version.
+            CorruptionError: a commit was changed.
             ConflictError: this store has another history.
         """
         return replay_and_clean(self.engine.store, self.engine.search, lines, on_commit)
@@ -506,14 +506,14 @@ class WorldDB(OpenStore):
     def erase(
         self, id: bytes | str | Sequence[bytes | str], *, actor: str = DEFAULT_ACTOR
     ) -> Receipt:
-        """Remove a node's texts for good, with all inside it and all that was derived from it.
+        """Remove the texts of a node for good, and of everything inside it or derived from it.
 
-        Name, content, creation time, aliases, sources, metadata, words, keys and vectors go, and
-        the texts of its edges, proposals and conflicts. Its id, type and validity stay, so the tree
-        still verifies. Backups (but sealed ones) and exports from before are yours to erase.
+        Name, content, creation time, aliases, sources, metadata, words, keys and vectors are
+        removed, and the texts of its edges, proposals and conflicts. Id, type and validity stay, so
+        the tree still verifies. Erase earlier backups (except sealed ones) and exports yourself.
 
         Raises:
-            InvalidInputError, NotFoundError: no id, the start of several, or the root; no node.
+            InvalidInputError, NotFoundError: not an id, ambiguous, or the root; no such node.
             RejectedError: some of it is in a scope under legal hold.
             StorageError, ConflictError: the store cannot be written.
         """
@@ -531,16 +531,16 @@ class WorldDB(OpenStore):
         actor: str = "consolidator",
         only: str | Iterable[str] = ("summaries", "closure", "conflicts"),
     ) -> ConsolidationReport:
-        """Summarise worlds, infer what follows from edges, flag contradictions; say what was done.
+        """Write summaries, infer edges and flag contradictions; return a report.
 
-        Every world (inside `world`, or in the whole store, but never the root) with two details or
-        more gets a `Summary`, derived from each of them; details younger than `min_age` (a
+        Every world with two details or more (inside `world`, or in the whole store, except the
+        root) gets a `Summary`, derived from each of them; details younger than `min_age` (a
         timedelta or seconds) wait. `causes`, `implies`, `subtype_of` and types declared transitive
-        are closed: what follows is written as inferred, with its premises. Sources with more than
-        one target under a functional edge type are flagged. `only` chooses some of these. No source
-        is deleted or closed. A run is bounded (`worlds_max`, `edges_max`) and can be stopped
-        anywhere; a second one finds nothing to do. `dry_run` reports the decisions and writes
-        nothing. If the summarizer fails, the report has the error, and the rest goes on.
+        are closed: each inferred edge names its premises. Sources with more than one target under a
+        functional edge type are flagged. `only` chooses some of these parts. No source is deleted
+        or closed. A run is bounded (`worlds_max`, `edges_max`) and can be stopped at any time; a
+        second run finds nothing to do. `dry_run` reports the decisions and writes nothing. If the
+        summarizer fails, the report has the error, and the other parts continue.
 
         Raises:
             InvalidInputError: an option is wrong.
@@ -571,10 +571,10 @@ class WorldDB(OpenStore):
         below: float = 0.25,
         settings: RetentionSettings | None = None,
     ) -> list[Fading]:
-        """Return the memories (inside `world`, or anywhere) that are kept worst, worst first.
+        """Return the memories (inside `world`, or anywhere) with the lowest retention first.
 
         Retention falls from 1 towards 0 with the time since a memory was made or last recalled;
-        each recall and each link lengthens its half-life. This is a report: nothing is retired.
+        each recall and each link lengthens its half-life. The report itself retires nothing.
 
         Raises:
             InvalidInputError, NotFoundError: an option is wrong, or there is no such world.
@@ -588,7 +588,7 @@ class WorldDB(OpenStore):
 
     @contextmanager
     def _at(self, as_of: AsOf) -> Iterator[tuple[Reader, Moment]]:
-        """Yield a snapshot, and the moment that a question is asked at."""
+        """Yield a snapshot, and the moment of a question at `as_of`."""
         with self.engine.store.read() as reader:
             yield reader, moment_of(reader, as_of, self.engine.clock())
 
@@ -597,4 +597,4 @@ class WorldDB(OpenStore):
             return Id(reader.world(lookup.find(reader, given, "nodes")).id)
 
 
-open = WorldDB  # `worlddb.open(path)`: opening a store is making the object.
+open = WorldDB  # `worlddb.open(path)`: opening a store creates the object.

@@ -366,3 +366,10 @@ def test_an_embedder_that_reads_wholes_needs_no_feedback() -> None:
     )
     assert "feedback" in by_words
     assert "feedback" not in whole
+
+
+def test_a_world_of_one_candidate_does_not_count_it_twice() -> None:
+    text = np.array([3.0, 2.0, 0.0, 0.0, 0.0])
+    found = candidates(5, lanes={"text": text}, parents=np.array([1, 2, 2, 3, 3]))
+    world = weigh(found, "pears", NOON, Weights()).parts["world"]
+    assert world[0] == 0.0 < world[1] == world[2]

@@ -77,3 +77,16 @@ def test_an_answer_is_found_by_the_word_that_a_turn_before_it_has() -> None:
         asked, answer = weighed["How was the bread in the end?"], weighed[ANSWER]
         assert asked["around"] > answer["around"] > 0.0
         assert answer["cover"] == 0.0
+
+
+def test_without_an_embedder_the_best_text_leads_on_by_words_that_were_not_asked() -> None:
+    told, meant = "My cousin lives in Ulm.", "My cousin has a hobby, the oboe."
+    others = ("A fair shows a hobby, the trains.", "Pears are ripe.", "We sang.", "Rain fell.")
+    with worlddb.open(":memory:", embedder="none") as db:
+        with db.transaction(actor="test") as tx:
+            for number, text in enumerate((*others, told, meant)):
+                world = tx.create_node(type="Session", name=f"day {number}").id
+                tx.create_node(type="Turn", name="user", content=text, parent=world)
+        found = db.recall("Which hobby has the one who lives in Ulm?", types=["Turn"])
+        gained = {hit.node.content: hit.weighed["feedback"] for hit in found}
+        assert gained[told] >= gained[meant] > gained[others[0]]

@@ -1,18 +1,17 @@
 """Backup keys: a random secret for each node, kept beside the store and never in a backup.
 
 A sealed backup (`audit/sealed_backup.py`) has every text encrypted by the secrets of the nodes that
-the text is about. To erase a node destroys its secret, and with it what any sealed backup says of
-the node. The id stays, with a secret of zeros: that tells a text that was erased on purpose from
-one whose key is missing.
+the text is about. Erasing a node destroys its secret, so no sealed backup can show its texts. The
+id stays, with a secret of zeros, which distinguishes an erased text from one whose key is missing.
 
     file    = magic ‖ number of slots as 1 byte ‖ slots, or payload ‖ blake3(payload) if there are none
     slot    = 16 bytes of salt ‖ length as 8 bytes big-endian ‖ payload sealed by the store's key
     payload = id of the file, 16 bytes ‖ secret of the file, 32 bytes ‖ (node id ‖ secret, 16 bytes) …
 
 Beside an encrypted store the payload is sealed by the store's key. There are two slots while that
-key is changed, and none while a store is encrypted or decrypted: a kill leaves what either opens.
-Each change writes the file anew, puts it in the place of the old one in one step, and overwrites
-the bytes of the old one.
+key is changed, and none while a store is encrypted or decrypted, so after a kill the old or the new
+key opens the file. Each change writes a new file, renames it over the old one, and overwrites the
+bytes of the old one.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from worlddb.model.address import ID_BYTES
 from worlddb.store.interface import BACKUP_KEYS_END, Seal, Store
 
 KEYS_END = BACKUP_KEYS_END
-"""The name of the file is that of the store with this end; it may be a symbolic link."""
+"""Suffix of the file's name after that of the store; the file may be a symbolic link."""
 MAGIC = b"worlddb backup keys 1\n"
 PRIVATE = 0o600
 SALT_BYTES = 16
 FILE_ID_BYTES = 16
-FILE_SECRET_BYTES = 32  # What AES-256 takes.
-SECRET_BYTES = 16  # 128 random bits cannot be guessed; a store has one for each node.
+FILE_SECRET_BYTES = 32  # the key length of AES-256
+SECRET_BYTES = 16  # 128 random bits cannot be guessed; one per node
 DESTROYED = bytes(SECRET_BYTES)
 _HEAD = FILE_ID_BYTES + FILE_SECRET_BYTES
 _ENTRY = ID_BYTES + SECRET_BYTES
@@ -48,11 +47,11 @@ _DIGEST_BYTES = 32
 _LENGTH_BYTES = 8
 
 Wrap = Callable[[bytes], Seal | None]
-"""What seals the file, by a salt; it returns None where the store is not encrypted."""
+"""Returns the seal of the file for a salt; None if the store is not encrypted."""
 
 
 def no_wrap(salt: bytes) -> Seal | None:
-    """Return nothing: the store is not encrypted."""
+    """Return None: the store is not encrypted."""
 
 
 class BackupKeys:
@@ -69,16 +68,16 @@ class BackupKeys:
 
     @property
     def payload(self) -> bytes:
-        """The bytes that the file keeps."""
+        """The bytes to keep in the file."""
         entries = (ident + secret for ident, secret in self._secrets.items())
         return self.id + self.secret + b"".join(entries)
 
     def secret_of(self, ident: bytes) -> bytes | None:
-        """Return the secret of a node; `DESTROYED` if it was erased, None if there is none."""
+        """Return the secret of a node; `DESTROYED` if the node was erased, None if it has none."""
         return self._secrets.get(ident)
 
     def add(self, idents: Iterable[bytes]) -> bool:
-        """Give each node that has none a secret; return whether there was one."""
+        """Create a secret for each node without one; return whether there was such a node."""
         new = [ident for ident in idents if ident not in self._secrets]
         drawn = os.urandom(SECRET_BYTES * len(new))
         for place, ident in enumerate(new):
@@ -96,14 +95,14 @@ class BackupKeys:
         self._secrets |= other._secrets | dict.fromkeys(gone, DESTROYED)
 
     def destroy(self, idents: Iterable[bytes]) -> bool:
-        """Replace the secrets of nodes by zeros, for good; return whether there was one."""
+        """Replace the secrets of nodes by zeros, for good; return whether any was replaced."""
         found = [one for one in idents if self._secrets.get(one, DESTROYED) != DESTROYED]
         self._secrets.update(dict.fromkeys(found, DESTROYED))
         return bool(found)
 
 
 def keys_beside(path: str) -> str:
-    """Return the path of the keys of the store at `path`; a link leads to them."""
+    """Return the path of the keys of the store at `path`, with links resolved."""
     return os.path.realpath(os.path.realpath(path) + KEYS_END)
 
 
@@ -118,8 +117,8 @@ def read_keys(path: str, wrap: Wrap = no_wrap) -> BackupKeys:
 
     Raises:
         StorageError: there is no such file, or it cannot be read.
-        StoreKeyError: it is sealed by another key than that of the store.
-        FormatError, CorruptionError: it is no file of keys, or damaged.
+        StoreKeyError: it is sealed by another key than the store's.
+        FormatError, CorruptionError: it is not a file of keys, or damaged.
     """
     try:
         with open(path, "rb") as file:
@@ -162,7 +161,7 @@ def _file_bytes(keys: BackupKeys, wraps: Iterable[Wrap]) -> bytes:
     for wrap in wraps:
         salt = os.urandom(SALT_BYTES)
         seal = wrap(salt)
-        if seal is None:  # Whoever has no key has to open it, too.
+        if seal is None:  # It must open without a key, too.
             slots.clear()
             break
         sealed = seal.close(payload)
@@ -172,7 +171,7 @@ def _file_bytes(keys: BackupKeys, wraps: Iterable[Wrap]) -> bytes:
 
 
 def _save(path: str, file: int, data: bytes) -> None:
-    """Put the file of the keys in the place of the old one, and overwrite the old one's bytes."""
+    """Replace the file of the keys, and overwrite the bytes of the old file."""
     made = path + ".part"
     with open(made, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as new:
         new.write(data)
@@ -190,7 +189,7 @@ def _save(path: str, file: int, data: bytes) -> None:
 
 @contextmanager
 def _alone(path: str) -> Iterator[int]:
-    """Yield the file of the keys, open for this process alone; an empty one if there was none."""
+    """Yield the file of the keys, locked for this process; an empty one if there was none."""
     import fcntl
 
     try:
@@ -204,7 +203,7 @@ def _alone(path: str) -> Iterator[int]:
         raise StorageError(f"{path}: the keys of sealed backups: {error.strerror}") from error
     try:
         with suppress(FileNotFoundError):
-            os.unlink(path + ".part")  # Of a process that was killed.
+            os.unlink(path + ".part")  # Left by a killed process.
         yield file
     except OSError as error:
         raise StorageError(f"{path}: the keys of sealed backups: {error.strerror}") from error
@@ -213,9 +212,9 @@ def _alone(path: str) -> Iterator[int]:
 
 
 def keys_for(path: str, wrap: Wrap, idents: Iterable[bytes], gone: Iterable[bytes]) -> BackupKeys:
-    """Return the keys with a secret for each of some nodes, on the disk; made if there are none.
+    """Return the saved keys, after creating missing secrets for some nodes.
 
-    Those of the nodes that are `gone` are destroyed.
+    The secrets of the nodes in `gone` are destroyed.
     """
     with _alone(path) as file:
         keys = read_keys(path, wrap) if os.fstat(file).st_size else BackupKeys()
@@ -236,7 +235,7 @@ def destroy_keys(path: str, wrap: Wrap, gone: Iterable[bytes]) -> None:
 
 
 def destroy_keys_of(store: Store, gone: Callable[[], Iterable[bytes]]) -> None:
-    """Destroy the keys by which sealed backups hold erased nodes, if there are keys.
+    """Destroy the secrets of erased nodes for the sealed backups of a store, if there are keys.
 
     Raises:
         StorageError: the file of the keys cannot be written.
@@ -248,14 +247,14 @@ def destroy_keys_of(store: Store, gone: Callable[[], Iterable[bytes]]) -> None:
 
 
 def adopt_keys(path: str, wrap: Wrap, given: str | None) -> BackupKeys:
-    """Return the keys beside a store, together with those of another file, if one is given.
+    """Return the keys beside a store, merged with those of another file, if given.
 
-    They are then beside the store, so that an erasure there reaches the backups.
+    They are then saved beside the store, so that a later erasure reaches the backups.
 
     Raises:
-        StorageError: there are none, or they cannot be read or written.
+        StorageError: there are no keys, or they cannot be read or written.
         ConflictError: the keys beside the store are those of other backups.
-        StoreKeyError: they are sealed by another key than that of the store.
+        StoreKeyError: they are sealed by another key than the store's.
     """
     if given is None or os.path.realpath(given) == path:
         if not os.path.exists(path) or not os.path.getsize(path):
@@ -278,7 +277,7 @@ def adopt_keys(path: str, wrap: Wrap, given: str | None) -> BackupKeys:
 
 
 def rewrap_keys(store_path: str, wraps: Iterable[Wrap]) -> None:
-    """Seal the keys beside a store anew: by the first of `wraps` that opens them, then by all."""
+    """Seal the keys beside a store again, by all of `wraps`; the first that fits opens them."""
     path, wraps = keys_beside(store_path), tuple(wraps)
     if not os.path.exists(path):
         return

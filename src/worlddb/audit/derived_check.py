@@ -1,9 +1,9 @@
-"""Derived check: are vectors, composed worlds, names and counts what the nodes give?
+"""Derived check: compares vectors, composed worlds, names and counts with the nodes.
 
-Texts are not embedded again. A vector that was replaced by another well-formed one is found by
-the sums of the world around it, and by the sum over its table (`Scan.edited_tables`). A model that
-has not yet followed the journal to the last commit has sums of earlier children; then its pools
-are only checked for consistency with themselves.
+Texts are not embedded again. A vector that was replaced by another well-formed one is found by the
+sums of the world around it, and by the sum over its table (`Scan.edited_tables`). If a model has
+not reached the last commit, its pools have sums of earlier children and are only checked for
+consistency with themselves.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from worlddb.model.address import ERASED
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, Head, ModelRow, PoolRow
 
-# Lookup check: are names filed as they are, and do counts of recalls belong to nodes?
+# Lookup check: are names indexed under their keys, and do counts of recalls belong to nodes?
 #
-# The keys of names are computed again. A node that was moved keeps the keys of its former worlds,
-# and an erased one is counted among the names of its world, so there only what is missing is
-# reported.
+# The keys of names are computed again. A moved node keeps the keys of its former worlds, and an
+# erased
+# one is counted among the names of its world, so for these only missing keys are reported.
 
 RECALLED_BEFORE = 1 << 53
-"""Microseconds after 1970: the year 2255. No clock that we accept shows it."""
+"""Microseconds after 1970: the year 2255, later than any accepted clock."""
 
 
 def check_lookups(reader: Reader, image: StoreImage, names: NameIndex | None) -> None:
@@ -83,7 +83,7 @@ def _check_keys(
 # Vectors and composed worlds.
 
 VECTORS_PER_READ = 4096
-"""Vectors held at once. Bounds memory: 25 MB at 768 numbers each, in double precision."""
+"""Vectors held at once; bounds memory: 25 MB at 768 dimensions in double precision."""
 DIM_MAX = 65_536
 """Far above any embedding model; a larger number is damage, and would exhaust memory."""
 POOLINGS: tuple[Pooling, ...] = ("attention", "mean")
@@ -110,7 +110,7 @@ def check_vectors(reader: Reader, image: StoreImage) -> None:
 
 
 def _wrong_model(model: ModelRow, head: Head) -> str | None:
-    """Return what is wrong with the row of a model, if anything."""
+    """Return the problem with the row of a model, if any."""
     if not model.id:
         return "it has no name"
     if not 1 <= model.dim <= DIM_MAX:

@@ -1,4 +1,4 @@
-"""Erasure receipt: texts are removed from the store for good, and a signed receipt says which."""
+"""Erasure receipt: removes texts from the store for good, and signs a receipt for it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ KIND = "application/vnd.worlddb.erasure-receipt.1+json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt(Plain):
-    """What was erased, and the commit that did it; None if all of it had been erased before.
+    """The erased ids and the commit; None if everything had been erased before.
 
-    `cleaned` says whether the bytes have left the file and its log, too. They have not while a
-    reader still holds an older snapshot; then `db.clean()` does it later. `envelope` is all of this
-    under a signature, if that was asked for.
+    `cleaned` says whether the bytes have left the file and its log, too. They stay while a reader
+    holds an older snapshot; then call `db.clean()` later. `envelope` is the receipt with a
+    signature, if requested.
     """
 
     ids: tuple[Id, ...]
@@ -43,11 +43,11 @@ class Receipt(Plain):
 def reach_beside(
     store: Store, transaction: AbstractContextManager[Transaction]
 ) -> Iterator[Transaction]:
-    """Yield a transaction; what it erased is erased beside the store, too, once it has landed.
+    """Yield a transaction; after its commit, erase the same nodes beside the store, too.
 
     Raises:
-        StorageError: what lies beside the store cannot be written. The texts are erased; erase them
-            again, and the rest is.
+        StorageError: a file beside the store cannot be written. The texts are erased; erase them
+        again to erase the rest.
         StoreKeyError: it is sealed by another key.
     """
     with transaction as tx:
@@ -76,7 +76,7 @@ def erase_texts(
         erased = tx.erase(ids) if ids else []
     search.forget()
     cleaned = False
-    # The texts are erased by the commit; the receipt says whether the file could be rewritten.
+    # The commit erases the texts; the receipt says whether the file could be rewritten.
     with suppress(StorageError, ConflictError):
         cleaned = store.clean()
     with store.read() as reader:
@@ -85,12 +85,12 @@ def erase_texts(
 
 
 def forget_sealed(store: Store) -> None:
-    """Destroy the keys of sealed backups for all that was ever erased.
+    """Destroy the keys in sealed backups of all nodes that were ever erased.
 
-    Not only of what was erased now: a process may have been killed between commit and keys.
+    Not only those of this erasure: an earlier process may have been killed after its commit.
 
     Raises:
-        StorageError: the keys cannot be written. Erase again, and they are.
+        StorageError: the keys cannot be written. Erase again to repeat it.
         StoreKeyError: they are sealed by another key.
     """
     with store.read() as reader:
@@ -100,9 +100,9 @@ def forget_sealed(store: Store) -> None:
 def signed_receipt(
     store: Store, receipt: Receipt, now: int, scope: Mapping[str, Any], *, is_bound: bool = False
 ) -> Receipt:
-    """Return a receipt with a signed envelope of what it says.
+    """Return a receipt with a signed envelope of its content.
 
-    A bound caller is not told commits of the store, so its envelope names none.
+    A bound caller may not see commits of the store, so its envelope has none.
 
     Raises:
         InvalidInputError: the package for signatures is missing.
@@ -122,9 +122,9 @@ def signed_receipt(
 
 
 def erasure_differences(store: Store, told: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return which parts of a receipt a store contradicts: `ids`, `commit`, or none.
+    """Return the parts of a receipt's payload that a store contradicts: `ids`, `commit` or none.
 
-    A backup from before the erasure has the texts, and not the commit.
+    A backup from before the erasure has the texts and lacks the commit.
     """
     with store.read() as reader:
         rows = [reader.node_row(bytes.fromhex(ident)) for ident in told["ids"]]

@@ -1,4 +1,4 @@
-"""History: commits and their differences, what was erased, and proofs of nodes and of the journal.
+"""History: commits and their differences, erasures, and proofs of nodes and of the journal.
 
 The cost of `diff` depends on what changed between two commits, not on the size of the store.
 `prove` gives the path from a node to the root state; `prove_history` shows that the journal has
@@ -32,15 +32,15 @@ from worlddb.store.rows import CHILDREN, EDGES, CommitRow, World
 from worlddb.write.commit import to_commit
 
 DIFF_ROWS_PER_READ = 10_000
-"""Nodes or edges that `diff` reads at once. Bounds the memory of one call; not measured."""
+"""Nodes or edges that `diff` reads at once; bounds the memory of one call."""
 BEFORE_FIRST = CommitRow(
     seq=-1, time=0, actor="", root_state=b"", hash=GENESIS, nodes=0, edges=0, notes=0, changes="[]"
 )
-"""What stands before commit 0, so that the first commit is counted like any other."""
+"""The commit before commit 0, so that the first commit is counted like any other."""
 
 
 class Erasures(NamedTuple):
-    """What the journal says was erased: whole nodes, the metadata of edges, parts of commits."""
+    """Everything the journal records as erased: nodes, metadata of edges, parts of commits."""
 
     nodes: set[bytes]
     edges: set[bytes]
@@ -91,7 +91,7 @@ def commit_row(reader: Reader, seq: int) -> CommitRow:
 
 
 class Sight(NamedTuple):
-    """Which nodes and changes of a difference a caller can see; by default all."""
+    """The part of a difference that a caller may see; by default all."""
 
     sees: Callable[[Sequence[bytes]], bool] = lambda ids: True
     sees_change: Callable[[Change], bool] = lambda change: True
@@ -107,9 +107,9 @@ def diff(
     limit: int | None = None,
     sight: Sight = EVERYTHING,
 ) -> Diff:
-    """Return what commits `first + 1` to `last` (default: the last there is) wrote and changed.
+    """Return the writes and changes of commits `first + 1` to `last` (default: the last one).
 
-    With `limit`, at most so many nodes, edges and changes each, the earliest; no more are read.
+    With `limit`, at most that many nodes, edges and changes each, the earliest; no more are read.
 
     Raises:
         InvalidInputError: `first` is after `last`, or one of them is not a whole number.
@@ -136,7 +136,7 @@ def diff(
         for row in reader.commits(first, last - first, False) if last > first else ():
             yield from (one for one in decode_changes(row.changes) if sight.sees_change(one))
 
-    # `islice` counts no further.
+    # `islice` takes no larger number.
     most = None if limit is None or limit >= sys.maxsize else limit + 1
     found = [*islice(nodes(), most)], [*islice(edges(), most)], [*islice(changes(), most)]
     return Diff(
@@ -148,12 +148,12 @@ def diff(
 
 
 def _parts(first: int, end: int, size: int) -> Iterator[range]:
-    """Yield the numbers from `first` up to `end` in chunks."""
+    """Yield the numbers from `first` up to `end` as ranges of limited size."""
     return (range(low, min(low + size, end)) for low in range(first, end, size))
 
 
 def check_commit_number(given: object, parameter: str) -> int:
-    """Return a commit number after a check; InvalidInputError if it is none."""
+    """Return a commit number; InvalidInputError if it is not one."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise InvalidInputError(f"{parameter}: give a commit number, not {given!r}")
     return given
@@ -178,7 +178,7 @@ def prove(reader: Reader, row: int) -> Proof:
 
 
 def _step(pages: PageSource, world: World, child: World) -> Step:
-    """Return what is needed to hash `world` again from the state of one child."""
+    """Return the fields needed to hash `world` again from the state of its child."""
     members, forks = leaf_and_forks(pages, world.row, CHILDREN, child.id)
     return Step(
         id=world.id.hex(),
@@ -196,14 +196,14 @@ def _step(pages: PageSource, world: World, child: World) -> Step:
 
 # The log of commits.
 
-COMMITS_PER_READ = 10_000  # Bounds the memory of one read: a commit's changes may be long.
+COMMITS_PER_READ = 10_000  # bounds the memory of one read: a commit's changes may be long
 
 
 def prove_history(reader: Reader, since: int) -> HistoryProof:
-    """Return a proof that the commits up to `since` are still what they were.
+    """Return a proof that the commits up to `since` were not changed.
 
     Raises:
-        InvalidInputError: `since` is no commit number.
+        InvalidInputError: `since` is not a commit number.
         NotFoundError: there is no such commit.
     """
     check_commit_number(since, "since")
@@ -228,7 +228,7 @@ def prove_history(reader: Reader, since: int) -> HistoryProof:
 
 
 class _LogTree:
-    """The hash tree over the first `count` commits: level by level, the parts that are whole."""
+    """The hash tree over the first `count` commits: the complete parts, level by level."""
 
     def __init__(self, reader: Reader, count: int) -> None:
         leaves: list[bytes] = []
@@ -250,7 +250,7 @@ class _LogTree:
         return log_fork(self.head(start, middle), self.head(middle, end))
 
     def left_parts(self, end: int) -> list[bytes]:
-        """Return what stands left of the last of `end` commits, the nearest part first."""
+        """Return the parts to the left of the last of `end` commits, the nearest part first."""
         parts, start = [], 0
         while end - start > 1:
             middle = start + _cut(end - start)

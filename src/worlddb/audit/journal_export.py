@@ -1,4 +1,4 @@
-"""Journal export: the whole journal as JSON Lines, and how a store is rebuilt from these lines.
+"""Journal export: the whole journal as JSON Lines, and the rebuilding of a store from it.
 
     {"worlddb": 2}
     {"commit": 1, "time": …, "actor": …, "root_state": …, "hash": …, "nodes": 2, "edges": 1, …}
@@ -7,15 +7,15 @@
     {"note": node id, "kind": "alias", "source" or "metadata", "text": …}
     {"end": 1}
 
-Each commit line is followed by its nodes, edges and notes as they were first written. What later
-commits changed about them is in the `changes` of those commits. Times are microseconds since 1970
-UTC. Nodes and commits have their "blind", random bytes that their hashes cover, unless they are of
-an export of version 1 or have none. The texts of erased nodes are missing: such lines say "erased",
-and a commit line lists the states that the commit gave to worlds that were erased later.
+Each commit line is followed by its nodes, edges and notes as they were first written. Later changes
+to them are in the `changes` of later commits. Times are microseconds since 1970 UTC. Nodes and
+commits have their "blind", random bytes that their hashes cover; exports of version 1 have none.
+The texts of erased nodes are missing: such lines have "erased", and a commit line lists the states
+that the commit gave to worlds that were erased later.
 
 Replay does not run edge handlers again, because their effects are in the journal. Instead every
-commit must come out with the hash it had. The hash covers ids, both clocks and the root state. A
-line that was changed on the way makes the hash differ, and nothing of its commit is kept.
+commit must come out with its original hash, which covers ids, both clocks and the root state. If a
+line was changed, the hash differs, and nothing of its commit is written.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ from worlddb.write.commit import Ledger, seal
 from worlddb.write.node_rows import insert_erased, replay_nodes, scrub
 from worlddb.write.reconcile import keep_premises
 
-EXPORT_VERSION = 2  # Rises when a reader of older exports would misread a line.
-READ_VERSIONS = (1, EXPORT_VERSION)  # In version 1, nothing has a blind.
+EXPORT_VERSION = 2  # rises when an older reader would misread a line
+READ_VERSIONS = (1, EXPORT_VERSION)  # version 1 has no blinds
 DAMAGED = (NotFoundError, InvalidInputError, LookupError, TypeError, ValueError, AttributeError,
            OverflowError, struct.error)  # fmt: skip
-"""What writing a damaged record may raise."""
-LINES_PER_HOLD = 256  # Lines read under one hold of the store, so that closing it never waits long.
-ROWS_PER_WRITE = 20_000  # Rows inserted at once: bounds the memory of a large commit.
+"""Errors that writing a damaged record may raise."""
+LINES_PER_HOLD = 256  # lines read under one hold of the store, so that closing it never waits long
+ROWS_PER_WRITE = 20_000  # rows inserted at once; bounds the memory of a large commit
 BULK_ROWS_MIN = 50_000
-"""A commit with more rows is loaded without indexes, which are then built once at its end."""
+"""Rows of a commit from which it is loaded without indexes, which are then built at its end."""
 RESTORE_ACTOR = "restore"
-"""Signs the commit that repeats erasures when an old sealed backup is restored."""
+"""Actor of the commit that repeats erasures when an old sealed backup is restored."""
 NO_LIMITS = Limits(
     type_bytes_max=1 << 30,
     name_bytes_max=1 << 30,
@@ -96,7 +96,7 @@ def export_records(
 
 
 def _commits(reader: Reader) -> Iterator[CommitRow]:
-    """Yield what stands before the journal, then commit by commit: changes can be large."""
+    """Yield the commit before the journal, then each commit: changes can be large."""
     commit = BEFORE_FIRST
     yield commit
     while found := reader.commits(commit.seq, 1, False):
@@ -109,7 +109,7 @@ def _line(record: Record) -> str:
 
 
 class _Exporter:
-    """Turns the rows of a commit into records, with the values they had when it wrote them."""
+    """Turns the rows of a commit into records, with their values at that commit."""
 
     def __init__(self, reader: Reader, erased: Erasures, *, every_state: bool) -> None:
         self._reader = reader
@@ -178,9 +178,9 @@ class _Exporter:
 
 
 def _given_states(reader: Reader, erased: Erasures | None) -> dict[int, dict[str, str]]:
-    """Return the states that commits gave to worlds that were erased later (or to all), by commit.
+    """Return by commit the states of worlds that were erased later, or of all worlds.
 
-    The fields from which these states were hashed are gone. The commit hashes still cover them.
+    The fields that these states were hashed from are gone. The commit hashes still cover them.
     """
     rows = None
     if erased is not None:
@@ -224,13 +224,13 @@ def replay_records(
     *,
     confirms: bool = False,
 ) -> int:
-    """Write the commits of some records into a store; see `replay`.
+    """Write the commits in some records into a store; see `replay`.
 
-    With `confirms`, what is marked as erased and was erased by none of the commits is erased by one
-    more commit at the end. Whoever asks for that has to know that it was erased.
+    With `confirms`, records marked as erased that no commit erased are erased by one more commit at
+    the end. The caller must know that they were erased.
     """
     with store.read():
-        pass  # Raises if the store is closed. Later this would be reported as a damaged export.
+        pass  # Raises if the store is closed; later that would look like a damaged export.
     records = _ExportRecords(given)
     records.read_header()
     added = 0
@@ -261,8 +261,8 @@ def replay_records(
 class _ExportRecords:
     """The records of an export in order.
 
-    A record that says "erased" cannot be hashed. It is accepted, and kept in `unconfirmed` until a
-    later commit says that it erased this record.
+    A record with "erased" cannot be hashed. It is accepted, and kept in `unconfirmed` until a later
+    commit says that it erased this record.
     """
 
     records: Iterator[Record]
@@ -325,7 +325,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[Record]:
 def _unchanged_end(store: Store, end: Any, last: int | None) -> int | None:
     """Return the last commit of an export; if it has none, `end` if the store has that commit.
 
-    An export without commits is one that continues an earlier export and found nothing new.
+    An export that continues an earlier one and found nothing new has no commits.
     """
     if last is not None or isinstance(end, bool) or not isinstance(end, int) or end < 0:
         return last
@@ -337,7 +337,7 @@ def _unchanged_end(store: Store, end: Any, last: int | None) -> int | None:
 
 
 def _erased_by(changes: Iterable[tuple[str, str, Mapping[str, Any]]]) -> set[str]:
-    """Return the records that a commit says it has erased."""
+    """Return the records that a commit erased."""
     found: set[str] = set()
     for kind, ident, detail in changes:
         if kind == "erase":
@@ -348,7 +348,7 @@ def _erased_by(changes: Iterable[tuple[str, str, Mapping[str, Any]]]) -> set[str
 
 
 def _confirm(store: Store, erased: set[str]) -> None:
-    """Write the commit that says what was erased: its journal has to vouch for what is missing."""
+    """Write a commit that names what was erased, so that the journal accounts for it."""
     found: dict[str, list[str]] = {"node": [], "edge": [], "commit": []}
     for record in sorted(erased):
         kind, named = record.split(" ")
@@ -413,7 +413,7 @@ def _replay_commit(store: Store, head: Record, records: _ExportRecords) -> int:
 
 
 def _blind(record: Record) -> bytes:
-    """Return the blind of a node or a commit; it is empty if the record has none."""
+    """Return the blind of a node or a commit; empty if it has none."""
     blind = bytes.fromhex(record.get("blind", ""))
     if len(blind) not in (0, BLIND_BYTES):
         raise CorruptionError(f"a blind has {BLIND_BYTES} bytes, not {len(blind)}")
@@ -488,7 +488,7 @@ def _replay_change(ledger: Ledger, change: Change) -> None:
     writer, detail, kind = ledger.writer, change.detail, change.kind
     ledger.changes.append(change)
     if kind in ("undo", "merge"):
-        return  # It names commits or a branch; its effects are changes of their own.
+        return  # It only names commits or a branch; its effects are separate changes.
     if kind in ("erase", "close_node", "place", "register"):
         row = ledger.place(change.id).row
         if kind == "erase":

@@ -1,15 +1,15 @@
-"""Projection check: recompute what follows from the journal, the nodes and the edges.
+"""Projection check: recomputes from journal, nodes and edges everything that follows from them.
 
-`check_projections` replays the journal's changes. The result must equal what the tables say about
-validity, parents, deletions, proposals, conflicts and registrations.
+`check_projections` replays the journal's changes. The result must equal the tables of validity,
+parents, deletions, proposals, conflicts and registrations.
 
 `check_sets` computes the state of every world, and the pages of its sets, from nodes and edges.
 While set changes wait to be written into pages, the pages are those of an earlier commit. Then the
 pages must be consistent and hold the states of that commit, and the pages with the waiting changes
-applied must hold the set of today.
+applied must hold the present set.
 
-`StoreImage` is what `check` keeps of a store in memory, with the problems found so far. Every table
-is read once; later stages compare with the image. Texts are not kept.
+`StoreImage` is the part of a store that `check` keeps in memory, with the problems found so far.
+Every table is read once; later stages compare with the image. Texts are not kept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from worlddb.store.rows import (
 )
 
 PROBLEMS_KEPT_MAX = 1_000
-"""Problems beyond this are not recorded: every row of a large store may be damaged."""
+"""Problems recorded at most: every row of a large store may be damaged."""
 
 
 class NodeImage(NamedTuple):
@@ -116,13 +116,13 @@ class StoreImage:
             self.premises[edge.row] = premises_of(edge.metadata)
 
     def first_value(self, field: str, row: int, present: Any) -> Any:
-        """Return what a field was when its row was written; `present` if it never changed."""
+        """Return the value of a field when its row was written; `present` if it never changed."""
         past = self.history.get((field, row))
         return past[0][1] if past else present
 
 
 def label_of(kind: str, ident: bytes) -> str:
-    """Return how a problem names a node or an edge."""
+    """Return the label of a node or an edge in a problem."""
     return f"{kind} {ident.hex()[:12]}"
 
 
@@ -132,7 +132,7 @@ PageBodies = dict[str, tuple[int, bytes]]
 
 
 class _JournalReplay:
-    """The projections as the journal alone describes them."""
+    """The projections computed from the journal alone."""
 
     def __init__(self, image: StoreImage) -> None:
         self.image = image
@@ -196,7 +196,7 @@ class _JournalReplay:
 
 
 def check_projections(reader: Reader, image: StoreImage) -> None:
-    """Report every projection that the journal does not account for."""
+    """Report every projection that differs from the journal."""
     replay = _JournalReplay(image)
     for seq, change in image.changes:
         replay.play(seq, change)
@@ -227,7 +227,7 @@ def _compare_fields(image: StoreImage, replay: _JournalReplay) -> None:
     for (field, row), value in replay.now.items():
         table, _, column = field.partition(".")
         if table == "proposal":
-            continue  # Compared with its table.
+            continue  # Compared with its own table.
         stored_row = image.nodes[row] if table == "node" else image.edges[row]
         if getattr(stored_row, column) != value:
             image.report(f"{field} row {row}", NOT_AS_JOURNALED)
@@ -304,7 +304,7 @@ class _StoredPages:
             image.report("waiting", "it has changes of a commit that does not exist")
 
     def check(self, world: int, kind: int, content: list[bytes], expected: PageBodies) -> None:
-        """Report a set whose pages, with the changes that wait for them, do not hold `content`."""
+        """Report a set whose pages, with their waiting changes, do not hold `content`."""
         stored = self._stored.pop((world, kind), {})
         waiting = self._waiting.pop((world, kind), None)
         place = _pages_label(world, kind)

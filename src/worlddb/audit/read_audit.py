@@ -1,9 +1,9 @@
-"""Read audit: who asked what, when, and which memories were the answer.
+"""Read audit: a record of reads: who asked what, when, and the ids of the answer.
 
-An optional record beside the store (`memory.db-reads`), a JSON object on each line, readable by its
-owner alone; on a server, a table. The journal does not have it: a read is no commit. Processes take
-turns by a lock on the file. What is erased leaves the record, too: lines that name an erased
-memory, or its scope. Beside an encrypted store each line is sealed by the store's key.
+The record is optional and lies beside the store (`memory.db-reads`): a JSON object on each line,
+readable by its owner alone; on a server, a table. It is not in the journal, because a read is not a
+commit. Processes take turns by a lock on the file. An erasure also removes the lines that name an
+erased memory or its scope. Beside an encrypted store each line is sealed by the store's key.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from worlddb.model.records import Plain
 from worlddb.store.interface import Seal, Store
 
 READS_END = "-reads"
-"""The name of the record's file is that of the store with this end."""
-REKEYED_END = ".rekeyed"  # The record by a new key, until the store has that key.
+"""Suffix of the record's file name, after that of the store."""
+REKEYED_END = ".rekeyed"  # the record under a new key, until the store has that key
 UNFINISHED_END = ".part"
-PRIVATE = 0o600  # Questions are as personal as memories.
+PRIVATE = 0o600  # questions are as personal as memories
 
 _unsaved: WeakKeyDictionary[Store, list[str]] = WeakKeyDictionary()
-"""The records of stores in memory."""
+"""The records of stores in memory, by store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEntry(Plain):
-    """One read: by whom, of which scopes, what was asked, and the ids of the answer."""
+    """One read: actor, call, scopes, question, and the ids of the answer."""
 
     time: datetime
     actor: str
@@ -59,7 +59,7 @@ def note_read(
     """Add a read to the record.
 
     Raises:
-        StorageError: it cannot be written. A read that leaves no trace would be no audit.
+        StorageError: it cannot be written; an unrecorded read must fail.
     """
     entry = ReadEntry(
         time=from_micros(now),
@@ -121,12 +121,12 @@ def forget_reads(store: Store, is_gone: Callable[[ReadEntry], bool]) -> int:
         if len(kept) < len(lines):
             made = path + UNFINISHED_END
             _write(made, kept, store.side_seal())
-            os.replace(made, path)  # Who waits for the lock sees that its file was replaced.
+            os.replace(made, path)  # A process that waits for the lock notices.
     return len(lines) - len(kept)
 
 
 def forget_hits(store: Store, ids: Sequence[bytes]) -> None:
-    """Remove the entries that name one of some erased memories."""
+    """Remove the entries that name one of the erased memories."""
     gone = set(ids)
     forget_reads(store, lambda entry: not gone.isdisjoint(entry.hits))
 
@@ -179,22 +179,22 @@ def _opened(line: bytes, seal: Seal | None) -> str:
 
 
 def reseal_reads(path: str, old: Seal | None, new: Seal | None) -> None:
-    """Write the record of a store anew, by another key, to a file beside it."""
-    _settle(path + READS_END, old)  # The last change of the key may have been killed.
+    """Write the record of a store again, under another key, to a file beside it."""
+    _settle(path + READS_END, old)  # An earlier change of the key may have been killed.
     if os.path.exists(path + READS_END):
         made = path + READS_END + REKEYED_END
         _write(made + UNFINISHED_END, _read(path + READS_END, old), new)
-        os.replace(made + UNFINISHED_END, made)  # Under its name only when it is whole.
+        os.replace(made + UNFINISHED_END, made)  # It gets its name only when it is complete.
 
 
 def finish_reseal(path: str) -> None:
-    """Let the record by the new key replace the old one: the store has that key by now."""
+    """Replace the old record by the one under the new key, which the store has by now."""
     with suppress(FileNotFoundError):
         os.replace(path + READS_END + REKEYED_END, path + READS_END)
 
 
 def settle_reads(store: Store) -> None:
-    """Finish a change of the key that was killed: the record must not stay by the old key.
+    """Finish a killed change of the key, so that the record does not stay under the old key.
 
     Raises:
         StorageError: the record cannot be read or written.
@@ -205,19 +205,20 @@ def settle_reads(store: Store) -> None:
 
 
 def _settle(path: str, seal: Seal | None) -> None:
-    """Finish a change of the key that was killed just before its end, or undo what it left."""
+    """Finish a killed change of the key, or remove its unfinished files."""
     made = path + REKEYED_END
     if not os.path.exists(made) and not os.path.exists(made + UNFINISHED_END):
         return
     try:
         with suppress(FileNotFoundError):
             os.unlink(made + UNFINISHED_END)
-        with suppress(FileNotFoundError):  # Another process has settled it.
+        with suppress(FileNotFoundError):  # Another process was faster.
             try:
                 _read(made, seal, is_strict=True)  # Empty if it is gone; then nothing is replaced.
             except StoreKeyError:
-                # By another key: the change was killed before the store had it. What is erased from
-                # the record would stay in this copy.
+                # Under another key: the change was killed before the store had it. A copy would
+                # keep what is
+                # erased from the record.
                 os.unlink(made)
             else:
                 os.replace(made, path)
@@ -242,7 +243,7 @@ def _entry(line: str) -> ReadEntry:
 
 @contextmanager
 def _locked(path: str) -> Iterator[int]:
-    """Yield the file of the record, open for this process alone."""
+    """Yield the file of the record, locked for this process."""
     import fcntl
 
     try:

@@ -4,17 +4,17 @@
     chunk   = length as 4 bytes big-endian ‖ AES-256-GCM of compressed lines
     nonce   = number of the chunk as 11 bytes ‖ 1 for the last chunk, else 0
 
-The lines are those of an export (`audit/journal_export.py`), with the states of all worlds. What an
-erasure takes out of a line stands in its "sealed" part, which AES-256-GCM encrypts by the secrets
-of the nodes it is about (`audit/backup_keys.py`): of a node its name, content, time and blind; the
-text of a note; the metadata of an edge, by both ends; evidence and reasons in a commit, by both
-ends; and the blind of a commit, by all nodes that the notes, evidence and reasons of the commit are
-about. What is left of the line is what is left in the store after an erasure.
+The lines are those of an export (`audit/journal_export.py`), with the states of all worlds. The
+parts of a line that an erasure would remove are in its "sealed" field, which AES-256-GCM encrypts
+by the secrets of the nodes it is about (`audit/backup_keys.py`): of a node its name, content, time
+and blind; the text of a note; the metadata of an edge, by both ends; evidence and reasons in a
+commit, by both ends; and the blind of a commit, by all nodes that its notes, evidence and reasons
+are about. The rest of the line is what the store keeps after an erasure.
 
-There are no derived tables in it; they are made again. Whoever opens it with keys of which some
-were destroyed gets the lines that an export after the erasure has, and `restore` writes one more
-commit, which says what was erased. The chunks are encrypted by the secret of the file of keys, so
-without that file nothing can be read at all, and any change is noticed.
+Derived tables are not included; they are built again. If some keys were destroyed, reading gives
+the lines that an export after the erasure has, and `restore` adds one commit that names what was
+erased. The chunks are encrypted by the secret of the file of keys, so without that file nothing can
+be read, and any change is noticed.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ MAGIC = b"worlddb sealed backup 1\n"
 SALT_BYTES = 32
 NONCE_BYTES = 12
 LENGTH_BYTES = 4
-CHUNK_CHARS = 1 << 20  # Bounds the memory, and makes the 20 bytes of a chunk's own little.
-CHUNK_BYTES_MAX = 1 << 31  # One line may be long; a length above this is damage.
-NODES_PER_READ = 10_000  # Bounds the memory of one read.
+CHUNK_CHARS = 1 << 20  # bounds the memory, and keeps the overhead of 20 bytes per chunk small
+CHUNK_BYTES_MAX = 1 << 31  # one line may be long; a length above this is damage
+NODES_PER_READ = 10_000  # bounds the memory of one read
 WHOLE = "worlddb sealed backup 1: chunks"
 PART = "worlddb sealed backup 1: part of a record"
 BLANKS = ("", "{}")
 STAGED = {"propose": ("evidence", "{}"), "flag": ("reason", "")}
-"""The texts in the changes of a commit, by the kind of change, and what an erasure leaves."""
+"""The texts in the changes of a commit, by the kind of change, and what an erasure keeps."""
 HIDDEN = ("name", "content", "created_at", "blind")
-"""What an erasure takes from a node."""
+"""The fields of a node that an erasure removes."""
 
 
 def is_sealed(path: str) -> bool:
@@ -87,12 +87,12 @@ def _refuse_without_package() -> None:
 
 
 def write_sealed(store: Store, path: str) -> None:
-    """Write a sealed backup of the last commit to a new file; make keys for what has none.
+    """Write a sealed backup of the last commit to a new file; create missing keys.
 
     Raises:
         InvalidInputError: the package for encryption is missing.
         StorageError: the store has no place for keys, or the target exists or cannot be written.
-        StoreKeyError: the keys are sealed by another key than that of the store.
+        StoreKeyError: the keys are sealed by another key than the store's.
     """
     _refuse_without_package()
     beside = keys_of(store)
@@ -107,7 +107,7 @@ def write_sealed(store: Store, path: str) -> None:
         raise StorageError(f"{path}: exists already; choose a new path for the backup")
     with store.snapshot() as reader:
         gone = erasures(reader).nodes
-        # The keys are on the disk before anything is sealed by them.
+        # The keys are on the disk before they are used.
         keys = keys_for(beside, store.side_seal, _node_ids(reader), gone)
         made = f"{path}.{os.getpid()}.partial"
         try:
@@ -115,7 +115,7 @@ def write_sealed(store: Store, path: str) -> None:
                 _write_chunks(file, keys, _Sealer(reader, keys).lines())
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(made, path)  # Under its name only when it is whole.
+            os.link(made, path)  # It gets its name only when it is complete.
         except OSError as error:
             raise StorageError(f"{path}: cannot be written: {error.strerror}") from error
         finally:
@@ -164,7 +164,7 @@ class _Sealer:
     def __init__(self, reader: Reader, keys: BackupKeys) -> None:
         self._reader = reader
         self._keys = keys
-        self._notes = 0  # Of the commits so far.
+        self._notes = 0  # of the commits so far
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the backup."""
@@ -217,7 +217,7 @@ class _Sealer:
 
     def _seal(self, hidden: Any, nodes: Sequence[str]) -> str:
         secrets = [self._keys.secret_of(bytes.fromhex(ident)) for ident in nodes]
-        # What was erased since the snapshot is sealed by a secret that nobody has.
+        # A node erased since the snapshot is sealed by a secret that is not kept.
         drawn = [
             os.urandom(SECRET_BYTES) if secret in (None, DESTROYED) else secret
             for secret in secrets
@@ -232,10 +232,10 @@ class _Sealer:
 
 
 def sealed_records(path: str, keys: BackupKeys) -> Iterator[Record]:
-    """Yield the records of an export from a sealed backup; those of destroyed keys as erased.
+    """Yield the records of an export from a sealed backup; texts of destroyed keys are erased.
 
     Raises:
-        StoreKeyError: the keys are those of other backups, or older than the backup.
+        StoreKeyError: the keys belong to other backups, or are older than the backup.
         CorruptionError: the backup was changed or cut off.
     """
     _refuse_without_package()
@@ -276,7 +276,7 @@ def _read_chunks(path: str, keys: BackupKeys) -> Iterator[str]:
 
 
 class _Opener:
-    """Puts what was sealed back into the records, or leaves what an erasure leaves."""
+    """Decrypts the sealed parts of records; erased parts stay erased."""
 
     def __init__(self, path: str, keys: BackupKeys) -> None:
         self._path = path
@@ -317,7 +317,7 @@ class _Opener:
                 record["blind"] = blind
 
     def _open(self, sealed: str, nodes: Sequence[str]) -> Any:
-        """Return what was sealed; None if a key that it needs was destroyed."""
+        """Return the content of a sealed part; None if a key that it needs was destroyed."""
         from cryptography.exceptions import InvalidTag
 
         secrets = [self._keys.secret_of(bytes.fromhex(ident)) for ident in nodes]

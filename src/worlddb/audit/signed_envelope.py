@@ -2,13 +2,13 @@
 
     {"payloadType": …, "payload": base64, "signatures": [{"keyid": …, "sig": base64}]}
 
-What is signed is DSSE's pre-authentication encoding (`signed_bytes`), so a payload cannot pass for
-one of another type. Any DSSE verifier can check it. The private key lies beside the store, readable
-by its owner alone, or in a table of the server, and is made when the first signature is asked for.
-A store in memory has a key of its own for as long as it is open.
+The signature covers DSSE's pre-authentication encoding (`signed_bytes`), so a payload cannot pass
+for one of another type. Any DSSE verifier can check it. The private key lies beside the store,
+readable by its owner alone, or in a table of the server, and is made by the first signature. A
+store in memory has its own key while it is open.
 
-Signing is done by `cryptography` (the extra `receipts`; the extra `server` brings it, too): an
-implementation in plain Python would leak the key by the time that it takes.
+`cryptography` signs (the extra `receipts`; the extra `server` includes it): an implementation in
+plain Python would leak the key by its timing.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY_END = "-signing-key"
-"""The name of the key's file is that of the store with this end."""
+"""Suffix of the key's file name, after that of the store."""
 IN_MEMORY = ":memory:"  # The path of a store that is gone when closed.
 PRIVATE = 0o600  # The owner alone may read the key.
 OTHERS = 0o077  # Rights of the group and of everybody else.
 KEY_BYTES = 32  # Of an Ed25519 key, private or public.
-KEY_ID_CHARS = 16  # Tells keys apart; the signature itself says whether the key is the right one.
+KEY_ID_CHARS = 16  # distinguishes keys; the signature itself proves which key is right
 
 _unsaved: WeakKeyDictionary[Store, Ed25519PrivateKey] = WeakKeyDictionary()
-"""The keys of stores in memory."""
+"""The keys of stores in memory, by store."""
 
 
 def canonical_json(data: object) -> bytes:
@@ -48,13 +48,13 @@ def canonical_json(data: object) -> bytes:
 
 
 def signed_bytes(kind: str, payload: bytes) -> bytes:
-    """Return what is signed: DSSE's pre-authentication encoding of a payload and its type."""
+    """Return the bytes to sign: DSSE's pre-authentication encoding of payload and type."""
     name = kind.encode()
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
 
 
 def sign(store: Store, kind: str, payload: bytes) -> dict[str, Any]:
-    """Return a payload in an envelope that the key of a store has signed.
+    """Return a payload in an envelope signed by the key of a store.
 
     Raises:
         InvalidInputError: the package for signatures is missing.
@@ -64,7 +64,7 @@ def sign(store: Store, kind: str, payload: bytes) -> dict[str, Any]:
 
 
 def signed_by(key: Ed25519PrivateKey, kind: str, payload: bytes) -> dict[str, Any]:
-    """Return a payload in an envelope that a key has signed."""
+    """Return a payload in an envelope signed by a key."""
     signature = key.sign(signed_bytes(kind, payload))
     return {
         "payloadType": kind,
@@ -76,10 +76,10 @@ def signed_by(key: Ed25519PrivateKey, kind: str, payload: bytes) -> dict[str, An
 
 
 def opened_payload(envelope: Mapping[str, Any], kind: str, public_key: bytes) -> bytes | None:
-    """Return the payload of an envelope; None if that key has not signed it.
+    """Return the payload of an envelope; None if the key has not signed it.
 
     Raises:
-        FormatError: it is no envelope of that kind.
+        FormatError: it is not an envelope of this kind.
         InvalidInputError: the package for signatures is missing.
     """
     from cryptography.exceptions import InvalidSignature
@@ -101,7 +101,7 @@ def opened_payload(envelope: Mapping[str, Any], kind: str, public_key: bytes) ->
 
 
 def key_id(public_key: bytes) -> str:
-    """Return the short name of a key."""
+    """Return a short name of a key."""
     return blake3(public_key).hexdigest()[:KEY_ID_CHARS]
 
 
@@ -111,7 +111,7 @@ def public_bytes(key: Ed25519PrivateKey) -> bytes:
 
 
 def signing_key(store: Store, *, create: bool = True) -> Ed25519PrivateKey:
-    """Return the key of a store, made if it has none yet.
+    """Return the key of a store; with `create`, made if there is none.
 
     Raises:
         InvalidInputError: the package for signatures is missing.
@@ -130,7 +130,7 @@ def signing_key(store: Store, *, create: bool = True) -> Ed25519PrivateKey:
 
 
 def _in_database(store: Store, lines: SideLines, create: bool) -> bytes:
-    """Return the key in a table; where two processes make one at once, the first one stands."""
+    """Return the key in a table; if two processes create one at once, the first one is used."""
     if create and not lines.read():
         lines.add(_keys().Ed25519PrivateKey.generate().private_bytes_raw().hex())
     for line in lines.read().values():
@@ -139,10 +139,10 @@ def _in_database(store: Store, lines: SideLines, create: bool) -> bytes:
 
 
 def file_beside(store: Store, end: str, what: str) -> str | None:
-    """Return the path of a file that belongs to a store; None for a store in memory.
+    """Return the path of a file beside a store; None for a store in memory.
 
     Raises:
-        StorageError: the store is elsewhere, and has no folder.
+        StorageError: the store is not a file, so there is no folder.
     """
     path = store.side_file(end)
     if path is None and store.path != IN_MEMORY:
@@ -153,7 +153,7 @@ def file_beside(store: Store, end: str, what: str) -> str | None:
 
 
 def _save(path: str, key: bytes) -> None:
-    """Write a new key; where another process was faster, its key stands."""
+    """Write a new key; if another process was faster, its key is used."""
     made = f"{path}.{os.getpid()}.part"
     try:
         file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE)

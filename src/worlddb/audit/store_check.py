@@ -1,11 +1,11 @@
-"""Store check: hash everything again, and compare every projection and index with the journal.
+"""Store check: hashes everything again, and compares projections and indexes with the journal.
 
 Five questions, in this order:
     1. Do the rows hash to their addresses?
     2. Does the hash of each commit follow from the rows it wrote and the commit before it?
     3. Do validity, parents, deletions, proposals and conflicts follow from the journal's changes?
     4. Do states, set pages, words, embeddings and keys of names follow from nodes and edges?
-    5. Do the rows of the derived tables have the sums that our own transactions left?
+    5. Do the rows of the derived tables have the sums that WorldDB's transactions recorded?
 A flipped bit in any row fails at least one of them.
 """
 
@@ -45,22 +45,22 @@ from worlddb.model.records import (
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, CommitRow, NodeScan
 
-STAGE_COUNT = 14  # The file itself, and the stages of `check`.
+STAGE_COUNT = 14  # the file itself, and the stages of `check`
 PROBLEMS_MAX = 200
-"""Problems that `check` returns. More would not help a person: the store needs a backup."""
+"""Problems that `check` returns; more would not help: the store needs a backup."""
 STAGES: ContextVar[Callable[[int, int, str], None]] = ContextVar(
     "worlddb_check_stages", default=lambda done, total, stage: None
 )
-"""Told before each stage of a check in this context: stages done, all of them, the name of this."""
-BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage made negative.
+"""Called before each stage of a check: stages done, number of stages, name of the stage."""
+BEFORE_ALL = -(1 << 63)  # below every commit number, also one that damage made negative
 UNREADABLE = (WorldDBError, ValueError, TypeError, KeyError, IndexError, struct.error)
-"""What a stage may raise when the rows it reads are damaged."""
+"""Errors that a stage may raise on damaged rows."""
 
 
 def check(store: Store, names: NameIndex | None = None) -> list[Problem]:
-    """Return everything that does not fit together; the list of a sound store is empty.
+    """Return all inconsistencies; an intact store has none.
 
-    With `names` the keys of the name index are computed again.
+    With `names`, the keys of the name index are computed again.
     """
     tell = STAGES.get()
     tell(0, STAGE_COUNT, "file")
@@ -236,7 +236,7 @@ def _has_sound_numbers(image: StoreImage) -> bool:
     numbers = ([*image.nodes], [*image.edges], [row for row, _, _ in image.notes])
     counted = zip(("node", "edge", "note"), numbers, _row_counts(commits[-1]), strict=True)
     for what, found, count in counted:
-        # Rows are numbered from 1 without a gap, so a lost row and a row of no commit stand out.
+        # Rows are numbered from 1 without gaps, so a lost row and a row of no commit are noticed.
         if found != list(range(1, len(found) + 1)) or len(found) != count:
             image.report("journal", f"{what} rows are missing, or no commit wrote some of them")
             return False

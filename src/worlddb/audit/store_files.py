@@ -42,7 +42,7 @@ from worlddb.store.sqlite.file_encryption import (
 )
 
 BUSY_TIMEOUT_S = 5.0
-"""Nobody else opens the working copy, so a longer wait for its lock would not help."""
+"""Seconds; no other process opens the working copy, so a longer wait would not help."""
 
 
 def restore(
@@ -56,11 +56,12 @@ def restore(
     """Replace a store by the contents of a backup; return the last commit of the store.
 
     The backup is copied, brought to the current format and checked completely. Only then is the
-    store overwritten, in one transaction. The backup itself is not changed. The `key` is that of
-    the backup, and of the store.
+    store overwritten, in one transaction. The backup itself is not changed. `key` is that of the
+    backup and of the store.
 
-    A sealed backup needs the file of its `keys`; by default it is the one beside the store. What
-    was erased since the backup comes back as erased, by one more commit (`repeated_erasures`).
+    A sealed backup needs the file of its `keys`; by default the one beside the store. Nodes that
+    were erased since the backup are erased in the restored store, by one more commit
+    (`repeated_erasures`).
 
     Raises:
         StoreKeyError: the key is missing, or does not fit the backup or the store.
@@ -85,7 +86,7 @@ def restore(
     copy = os.path.join(folder, f".{name}.{os.getpid()}.part")
     remove_abandoned_copies(folder, name)
     try:
-        # Only the owner may read the copy: the backup may be private.
+        # Only the owner may read the copy, because the backup may be private.
         os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         if is_sealed(source):
             _unseal(source, copy, target, unlocking, keys)
@@ -103,7 +104,7 @@ def restore(
 
 
 def repeated_erasures(last: Commit) -> int:
-    """Return how many nodes of a sealed backup came back as erased, by the commit of a restore."""
+    """Return how many nodes a restore from a sealed backup has erased again, by its commit."""
     if last.actor != RESTORE_ACTOR:
         return 0
     return sum(change.kind == "erase" for change in last.changes)
@@ -116,24 +117,24 @@ def _unseal(
     key: StoreKey | None,
     keys: str | os.PathLike[str] | None,
 ) -> None:
-    """Write what a sealed backup has into a new store."""
+    """Write the content of a sealed backup into a new store."""
     given = None if keys is None else os.path.realpath(keys)
     found = adopt_keys(keys_beside(target), _wrap(target, key), given)
-    os.unlink(copy)  # A store is made from nothing; so it is for its owner alone, too.
+    os.unlink(copy)  # The store is created anew, readable by its owner alone.
     now = time.time_ns() // 1_000
     with closing(open_store(copy, clock=lambda: now, create=True, key=key)) as store:
         replay_records(store, sealed_records(source, found), lambda _: None, confirms=True)
 
 
 def _wrap(path: str, key: StoreKey | None) -> Wrap:
-    """Return what seals the keys of backups beside a store."""
+    """Return the function that seals the keys of backups beside a store."""
     return no_wrap if key is None else partial(key.seal, path)
 
 
 def migrate(path: str | os.PathLike[str], *, key: Given | None = None) -> tuple[int, int]:
     """Bring a store to the present format; return the format it had, and the present one.
 
-    A copy of the store as it was is kept beside it, and a warning in the log says where.
+    A copy of the old store is kept beside it; a warning in the log names the copy.
 
     Raises:
         StorageError, ConflictError: the store cannot be read or written now.
@@ -148,7 +149,7 @@ def migrate(path: str | os.PathLike[str], *, key: Given | None = None) -> tuple[
 
 
 def remove_abandoned_copies(folder: str, name: str) -> None:
-    """Remove unfinished files of killed programs: nobody would ever erase texts from them."""
+    """Remove unfinished files of killed programs, because no erasure would reach them."""
     pattern = re.compile(rf"{re.escape('.' + name)}\.(\d+)\.part({'|'.join(FILE_ENDS)})")
     for found in filter(None, map(pattern.fullmatch, os.listdir(folder))):
         if not _is_running(int(found[1])):
@@ -169,7 +170,7 @@ def _is_running(process: int) -> bool:
 
 
 def last_commit_if_sound(copy: str, backup: str, key: StoreKey | None) -> Commit:
-    """Return the last commit of the copy of a backup, once everything in it was checked."""
+    """Return the last commit of the copy of a backup, after checking everything in it."""
     try:
         # Nothing is committed, so no time is needed.
         store = open_store(
@@ -210,17 +211,17 @@ def rekey(
     new_key: Given | None,
     keep: bool = True,
 ) -> tuple[Commit, str | None]:
-    """Put a store under a new key; return its last commit, and the path of the copy that is kept.
+    """Give a store a new key; return its last commit, and the path of the copy that is kept.
 
-    Without a `key` the store is not encrypted yet; without a `new_key` it is decrypted. The new
-    file is checked completely before it takes the place of the old one. With `keep`, a copy of the
-    store as it was, under its old key, is kept beside it.
+    Without `key` the store is not encrypted yet; without `new_key` it is decrypted. The new file is
+    checked completely before it replaces the old one. With `keep`, a copy of the old store, under
+    its old key, is kept beside it.
 
     Raises:
-        InvalidInputError: there is neither a key nor a new one.
-        StoreKeyError: the key does not fit, or nothing here can be encrypted.
+        InvalidInputError: neither a key nor a new key was given.
+        StoreKeyError: the key does not fit, or encryption is not available.
         ConflictError: another program has the store open, or it has branches.
-        FormatError, CorruptionError: it is no store of the present format, or damaged.
+        FormatError, CorruptionError: not a store of the present format, or damaged.
         StorageError: it cannot be read or written.
     """
     store = os.fspath(path)
@@ -232,7 +233,7 @@ def rekey(
     commits: list[Commit] = []
 
     def prepare(made: str) -> None:
-        # By both keys until the store has the new one: the change may be killed.
+        # Sealed by both keys until the store has the new one, because the change may be killed.
         rewrap_keys(store, (_wrap(store, old), _wrap(made, new)))
         commits.append(last_commit_if_sound(made, store, new))
         new_seal = None if new is None else new.seal(made)

@@ -1,12 +1,12 @@
-"""Undo: take commits back by a compensating commit.
+"""Undo: reverses commits by a compensating commit.
 
     commits ──plan_undo(reader)──▶ UndoPlan ──apply_undo(tx)──▶ Undone
 
-U1  Nothing is edited. What the commits had written is retired from its beginning on; what they had
-    ended lives again as a successor with the same text and time (`write/revival.py`).
-U2  What others use since then stays: a name that a later memory mentions, a world that holds later
-    nodes. `Undone.kept` says what stays, and why.
-U3  The journal names the commits that were taken back. Undoing that commit brings them back.
+U1  Nothing is edited. Nodes that the commits wrote are retired from their beginning on; nodes that
+    they ended are restored by successors with the same text and time (`write/revival.py`).
+U2  Nodes used since by others stay: a name that a later memory mentions, a world with later nodes.
+    `Undone.kept` lists them, with reasons.
+U3  The journal names the undone commits. Undoing the undo brings them back.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from worlddb.write.revival import (
 from worlddb.write.transaction import Transaction
 
 UNDO = "undo"
-"""The kind of the change that names, in the journal, the commits that were taken back."""
-COMMITS_MAX = 10_000  # More at once are no correction; restore a backup instead.
+"""The kind of the journal change that names the undone commits."""
+COMMITS_MAX = 10_000  # for more, restore a backup instead
 SUMMARY = "Summary"
 NO_USE = ("contains", "same_as", "supersedes")
-"""Edge types that place, identify or replace a node; none of them needs the node to live."""
+"""Edge types that place, identify or replace a node; a node does not need them to stay."""
 
 CommitNumbers = int | Commit | Iterable[int | Commit]
-"""One commit or several, by number or as `db.log()` returns them."""
+"""One commit or several, by number or as returned by `db.log()`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept(Plain):
-    """What the undone commits had changed and an undo leaves as it is, and why."""
+    """Something that the undone commits changed and an undo leaves as it is, with the reason."""
 
     id: Id
     reason: str
@@ -70,9 +70,9 @@ class Kept(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone(Plain):
-    """What an undo did, or would do: `commit` is None in a dry run, and if nothing was left to do.
+    """The result of an undo; `commit` is None in a dry run, and if nothing was left to do.
 
-    `unlinked` are the edges that were deleted, `linked` those that were written again.
+    `unlinked` are the deleted edges, `linked` the edges that were written again.
     """
 
     commits: tuple[int, ...]
@@ -88,7 +88,7 @@ class Undone(Plain):
 
 @dataclass(slots=True, kw_only=True)
 class UndoPlan:
-    """What is to be done to take `commits` back."""
+    """The plan of an undo of `commits`."""
 
     commits: tuple[int, ...]
     retires: dict[int, Node] = field(default_factory=dict)
@@ -107,19 +107,19 @@ class UndoPlan:
         return not any(steps) and not self.metadata
 
     def keep(self, ident: Id, reason: str) -> None:
-        """Note that something stays."""
+        """Record that a node or edge stays, and why."""
         self.kept.append(Kept(id=ident, reason=reason))
 
 
 Inside = Callable[[set[int]], set[int]]
-"""Returns those of some rows that a caller may see."""
+"""Returns those of the given rows that a caller may see."""
 
 
 def commit_numbers(given: CommitNumbers) -> tuple[int, ...]:
     """Return the numbers of the commits to undo, in order.
 
     Raises:
-        InvalidInputError: no commit, too many, or the first one, which made the store.
+        InvalidInputError: no commit, too many, or commit 0, which made the store.
     """
     if isinstance(given, str | bytes | Mapping):
         raise InvalidInputError(f"undo: give a commit number or several, not {given!r:.80}")
@@ -137,7 +137,7 @@ def commit_numbers(given: CommitNumbers) -> tuple[int, ...]:
 
 
 class CommitEffects:
-    """Everything that some commits did, taken together."""
+    """The combined effects of some commits."""
 
     def __init__(self, reader: Reader, seqs: tuple[int, ...]) -> None:
         self.reader = reader
@@ -177,7 +177,7 @@ class CommitEffects:
 
 
 def undone_by(reader: Reader, seqs: Iterable[int]) -> dict[int, int]:
-    """Return which of some commits were taken back, each with the commit that did so."""
+    """Return the undone ones of some commits, each with the commit that undid it."""
     wanted = set(seqs)
     marks: dict[int, list[int]] = {}
     for row in reader.commits(min(wanted), None, False):
@@ -186,7 +186,7 @@ def undone_by(reader: Reader, seqs: Iterable[int]) -> dict[int, int]:
                 if change.kind == UNDO:
                     marks[row.seq] = list(change.detail["commits"])
     gone: dict[int, int] = {}
-    for seq in sorted(marks, reverse=True):  # A later undo may have taken an earlier one back.
+    for seq in sorted(marks, reverse=True):  # A later undo may have undone an earlier one.
         if seq not in gone:
             gone.update(dict.fromkeys(marks[seq], seq))
     return {seq: by for seq, by in gone.items() if seq in wanted}
@@ -195,12 +195,13 @@ def undone_by(reader: Reader, seqs: Iterable[int]) -> dict[int, int]:
 def plan_undo(
     reader: Reader, effects: CommitEffects, moment: Moment, inside: Inside = lambda rows: rows
 ) -> UndoPlan:
-    """Return how commits can be taken back, on one snapshot.
+    """Return the plan of an undo, on one snapshot.
 
-    What is not `inside` the bounds of a caller neither keeps a name nor ends with its source.
+    A node that is not `inside` the bounds of the caller neither keeps a name nor ends with its
+    source.
 
     Raises:
-        ConflictError: one was undone already, or erased something.
+        ConflictError: one of them was undone already, or erased something.
     """
     seqs = effects.seqs
     for seq, by in sorted(undone_by(reader, seqs).items()):
@@ -236,13 +237,13 @@ def _plan_retirements(
     plan: UndoPlan,
     inside: Inside,
 ) -> None:
-    """Choose which of the written nodes are retired, and what ends with them."""
+    """Choose which written nodes are retired, and what ends with them."""
     nodes = reader.nodes(written)
-    # A scope is a place for whoever writes next, and may be another's: it stays, if only empty.
+    # A scope stays, even if empty: others may write into it next.
     written = {row for row in written if nodes[row].type != SCOPE}
     names = {body.row for body in reader.bodies(sorted(written)) if is_name_only(body)}
     gone = {row for row in written if row not in names}
-    # Inner worlds first: a session whose turns all go has nothing left inside.
+    # Inner worlds first: a session without turns left is empty.
     for row in sorted(written, reverse=True):
         if _others_inside(reader, row, gone | names, effects, moment):
             gone.discard(row)
@@ -267,7 +268,7 @@ def _live(reader: Reader, rows: Iterable[int], moment: Moment) -> set[int]:
 def _others_inside(
     reader: Reader, row: int, gone: set[int], effects: CommitEffects, moment: Moment
 ) -> bool:
-    """Return whether a world holds live nodes that neither go with it nor leave it."""
+    """Return whether a world has live nodes that are neither retired nor moved with it."""
     members = reader.edges_at([row], "out", ("contains",))
     leaving = {item.target for item in members if item.row in effects.edges}
     inside = {*reader.children_of([row]), *(item.target for item in members)} - leaving
@@ -282,7 +283,7 @@ def _used_by_others(
     moment: Moment,
     inside: Inside,
 ) -> set[int]:
-    """Return the names that live nodes outside of `gone` are linked with, by edges not undone."""
+    """Return the names that live nodes outside `gone` are linked to, by edges that stay."""
     ends: dict[int, set[int]] = {}
     for item in reader.edges_at(sorted(names), "both"):
         if item.row in edges or item.edge.type in NO_USE:
@@ -297,10 +298,10 @@ def _used_by_others(
 def derived_alone(
     reader: Reader, gone: set[int], keep_live: Callable[[set[int]], set[int]]
 ) -> set[int]:
-    """Return what was derived from nodes that go, and goes with them.
+    """Return the nodes derived from retired nodes that are retired with them.
 
-    A summary goes with any of its sources, for it says what they said; it can be made again. What
-    else was derived goes with the last of its sources.
+    A summary is retired with any of its sources, because it repeats them; it can be made again.
+    Other derived nodes are retired with the last of their sources.
     """
     found: set[int] = set()
     todo = set(gone)
@@ -323,12 +324,12 @@ def derived_alone(
 def _plan_deletions(
     reader: Reader, effects: CommitEffects, written: set[int], plan: UndoPlan
 ) -> None:
-    """Choose the edges to delete: all that were written, but where a retired node has its place."""
+    """Choose the edges to delete: all written ones, except those that place a retired node."""
     for item in reader.edges(sorted(effects.edges)):
         if item.edge.known_to is not None:
             continue
         if item.edge.type == "contains" and item.target in written:
-            continue  # Retired or not, it stays readable where it was.
+            continue  # A retired node stays readable in its world.
         plan.deletes.append(item)
 
 
@@ -336,7 +337,7 @@ def _plan_deletions(
 
 
 def _plan_revivals(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> None:
-    """Choose the nodes that live again, and what has replaced their replacement since."""
+    """Choose the nodes to restore, and what has replaced their replacement since."""
     ends: dict[int, datetime | None] = {}
     by: dict[int, str] = {}
     known = {one.node.id for one in plan.revivals}
@@ -371,14 +372,14 @@ def _plan_revivals(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> No
 
 
 def _closed_at(reader: Reader, row: int, valid_to: int) -> int:
-    """Return the row of a node, or of the successor of it that has ended at a time."""
+    """Return the row of a node, or of its successor, that ended at a time."""
     last = present_form(reader, row)
     node = reader.nodes([last])[last]
     return last if node.valid_to == from_micros(valid_to) else row
 
 
 def _plan_rewrites(reader: Reader, effects: CommitEffects, moment: Moment, plan: UndoPlan) -> None:
-    """Choose the edges to write again: those that were deleted, and those whose validity ended."""
+    """Choose the edges to write again: deleted ones, and those whose validity was closed."""
     revived = {one.node.id for one in plan.revivals}
     for ident, (first, _) in effects.of_kind("delete_edge").items():
         row = reader.edge_row(ident)
@@ -402,7 +403,7 @@ def _plan_rewrites(reader: Reader, effects: CommitEffects, moment: Moment, plan:
 
 
 def _plan_decisions(reader: Reader, effects: CommitEffects, moment: Moment, plan: UndoPlan) -> None:
-    """Choose the merge proposals that get back the status they had."""
+    """Choose the merge proposals that get their former status back."""
     for ident, (first, change) in effects.of_kind("decide").items():
         row = reader.edge_row(ident)
         if row is None or row in effects.edges or change.detail["status"] == "withdrawn":
@@ -421,7 +422,7 @@ def _plan_decisions(reader: Reader, effects: CommitEffects, moment: Moment, plan
 
 
 def _take_back_merge(reader: Reader, merge: EdgeRow, moment: Moment, plan: UndoPlan) -> None:
-    """Take back what ended through a merge."""
+    """Undo the ends that a merge caused."""
     found = crossing(reader, merge, moment)
     known = {item.row for item in plan.deletes}
     plan.deletes += [item for item in found.edges if item.row not in known]
@@ -433,7 +434,7 @@ def _take_back_merge(reader: Reader, merge: EdgeRow, moment: Moment, plan: UndoP
 
 
 def _plan_metadata(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> None:
-    """Choose the metadata that get back the values they had; further notes stay."""
+    """Choose the metadata that get their former values back; other notes stay."""
     first = effects.seqs[0]
     noted = {
         (note.node, note.kind)
@@ -467,7 +468,7 @@ def apply_undo(tx: Transaction, plan: UndoPlan) -> tuple[dict[Id, Id], list[Id],
         return {}, [], []
     deleted: list[Id] = []
     for item in plan.deletes:
-        with suppress(NotFoundError):  # Another edge's handler has deleted it, too.
+        with suppress(NotFoundError):  # The handler of another edge has deleted it.
             tx.delete_edge(item.edge.id)
             deleted.append(item.edge.id)
     for decided, status in plan.decisions:
@@ -494,7 +495,7 @@ def apply_undo(tx: Transaction, plan: UndoPlan) -> tuple[dict[Id, Id], list[Id],
 
 
 def planned(plan: UndoPlan, root: Id) -> Undone:
-    """Return what a plan would do."""
+    """Return the effects of a plan."""
     return Undone(
         commits=plan.commits,
         restored=tuple(Restored(old=one.node.id, new=None) for one in plan.revivals),
@@ -517,9 +518,9 @@ def undo_commits(
     dry_run: bool = False,
     check: Callable[[Reader, CommitEffects], Inside] = lambda reader, effects: set,
 ) -> Undone:
-    """Take commits back in one transaction; see `WorldDB.undo`.
+    """Undo commits in one transaction; see `WorldDB.undo`.
 
-    `check` may refuse commits that a caller must not touch, and returns what the caller may see.
+    `check` may refuse commits that the caller must not touch; it returns what the caller may see.
     """
     seqs = commit_numbers(given)
     if dry_run:
@@ -527,7 +528,7 @@ def undo_commits(
             plan, root = _checked_plan(reader, seqs, clock, check), reader.head().root_state
         return planned(plan, Id(root))
     with transaction as tx:
-        # Planned inside the transaction: nobody else writes meanwhile.
+        # Planned inside the transaction: no other writer can interfere.
         with store.read() as reader:
             plan, root = _checked_plan(reader, seqs, clock, check), reader.head().root_state
         done, deleted, linked = apply_undo(tx, plan)

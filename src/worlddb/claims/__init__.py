@@ -1,1 +1,1 @@
-"""Claims: what sentences state, which claims hold, and what replaces what."""
+"""Claims: what sentences state, which claims hold, and which claims end others."""

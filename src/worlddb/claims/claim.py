@@ -1,15 +1,15 @@
-"""Claims: what a fact says as subject, relation and value, so that a later one can replace it.
+"""Claims: subject, relation and value of a statement, so that a later statement can replace it.
 
-A claim is kept in the metadata of the `refers_to` edge from the fact to its subject, so it is
-found again from the subject, and nothing else has to be stored:
+A claim is kept in the metadata of the `refers_to` edge from the fact to its subject. So it is found
+from the subject, and needs no table of its own:
 
     {"relation": "lives in", "value": "Oslo", "functional": true}
     {"relation": "works at", "value": "Tern", "functional": true, "was": "Ibis", "since": …}
-    {"relation": "works at", "was": "Tern", "functional": true}        it is no longer so
+    {"relation": "works at", "was": "Tern", "functional": true}        no longer true
     {"relation": "job title", "value": "nurse", "functional": true, "yields": true}
 
-What `yields` may be replaced like any other, but replaces nothing, so no draft claims it: who says
-"I'm a nurse" may be more than that, until "I'm now a teacher".
+A claim with `yields` may be replaced like any other but replaces nothing, so no draft claims it:
+whoever says "I'm a nurse" may have other jobs, too, until "I'm now a teacher".
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ __all__ = [
 CLAIM_EDGE = "refers_to"
 FACT = "Fact"
 STANDS_FOR = "stands_for"
-"""The key by which a fact names the longer text that one sentence was quoted from."""
-WORD_CHARS_MAX = 200  # A relation or a value is a phrase; a longer one is a sentence.
-AGREEING_VALUES_MAX = 20  # more values of one thing cannot all agree, so none is compared
-TEXTS_CACHED = 4_096  # the claims of one subject are compared with each other again and again
+"""Metadata key by which a fact names the longer text that its sentence is quoted from."""
+WORD_CHARS_MAX = 200  # a relation or a value is a phrase; a longer text is a sentence
+AGREEING_VALUES_MAX = 20  # beyond this many values of one relation none is compared
+TEXTS_CACHED = 4_096  # claims of one subject are compared many times
 LIVES_IN = "lives in"
 JOB_TITLE = "job title"
 
 _ARTICLES = frozenset(("a", "an", "the"))
-# Relations of which one has many at a time, whatever a model says of them: by their first word.
+# First words of relations with many values at a time, whatever a model says about them.
 _ADDING_UP = frozenset(
     (
         *("visited", "visits", "travelled", "traveled", "likes", "loves", "enjoys", "dislikes"),
@@ -77,7 +77,7 @@ _ADDING_UP = frozenset(
         *("did", "uses", "used", "needs", "collects", "studies", "studied", "learned"),
     )
 )
-# Although they begin like those.
+# Exceptions that begin with one of those words.
 _ONE_AT_A_TIME = frozenset(
     (
         "studies at",
@@ -92,13 +92,13 @@ _ONE_AT_A_TIME = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim(Plain):
-    """That a subject stands in a relation to a value: Ada, lives in, Oslo.
+    """A subject, a relation and a value: Ada, lives in, Oslo.
 
-    `functional` if there is one value at a time, so that a later claim ends an earlier one;
-    one may have visited many cities. `was` is a value that is said to hold no longer; without a
-    `value`, that is all that is claimed. `since` is a day on which it surely held, if one was
-    said. `vague` if it is not known how much the value comprises: a district, a city, a country.
-    `text` are the words that make the claim. `fact` and `subject` are the keys of drafted nodes.
+    `functional` if there is one value at a time, so that a later claim ends an earlier one. `was`
+    is a value that no longer holds; without a `value`, nothing else is claimed. `since` is a day on
+    which the claim surely held, if one was said. `vague` if the value may be part of another: a
+    district, a city, a country. `text` is the wording of the claim. `fact` and `subject` are keys
+    of drafted nodes.
     """
 
     fact: str
@@ -114,7 +114,7 @@ class Claim(Plain):
 
 
 class Claimed(NamedTuple):
-    """What the metadata of an edge say of a claim; `text` are the words that make it."""
+    """The claim in the metadata of an edge; `text` is its wording."""
 
     relation: str
     value: str
@@ -128,13 +128,13 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A functional claim and who states it: the node that is superseded when the claim is.
+    """A functional claim of the store or a draft, with the node that states it.
 
-    It began at `began`, for all that is known, and was `said` at another time; the node itself is
-    valid since `valid_from`. If `apart`, the node says other things too, and `text` alone is meant;
-    `text` is empty if that is not known. `world` and `members` are the worlds it lives in and is a
-    member of. `ends` is when a later claim has ended it; None while it stands. `of_fact`
-    if the carrier is a `Fact`, which says nothing else.
+    `carrier` is that node, valid since `valid_from`; it is superseded when the claim is. The claim
+    began at `began` and was made at `said`. If `apart`, the carrier says other things, too, and
+    only `text` is replaced; `text` is empty if the wording is unknown. `world` and `members` are
+    the worlds that the carrier lives in and is a member of. `ends` is when a later claim ended it;
+    None while it holds. `of_fact` if the carrier is a `Fact`, which says nothing else.
     """
 
     carrier: Id
@@ -155,20 +155,20 @@ class Standing:
 
     @property
     def key(self) -> tuple[Id, str, tuple[str, ...]]:
-        """What is claimed by whom."""
+        """Subject, relation and normalised value."""
         return self.carrier, self.relation, value_key(self.value or self.was)
 
 
 @lru_cache(maxsize=TEXTS_CACHED)
 def relation_words(text: str) -> str:
-    """Return a relation in the form in which two are compared: "lives in", not "LIVES_IN"."""
+    """Return a relation in a form for comparison: "lives in", not "LIVES_IN"."""
     words = " ".join(text.replace("_", " ").replace("-", " ").casefold().split())
     return words.replace("favourite", "favorite")
 
 
 @lru_cache(maxsize=TEXTS_CACHED)
 def adds_up(relation: str) -> bool:
-    """Return whether a relation is one of those of which a subject has several at a time."""
+    """Return whether a subject can have several values of a relation at a time."""
     words = relation_words(relation)
     first, _, rest = words.partition(" ")
     if first == "favorite":
@@ -178,7 +178,7 @@ def adds_up(relation: str) -> bool:
 
 @lru_cache(maxsize=TEXTS_CACHED)
 def value_key(text: str) -> tuple[str, ...]:
-    """Return what two spellings of one value have in common: case, accents, articles aside."""
+    """Return a value in a form for comparison, without case, accents and articles."""
     folded = unicodedata.normalize("NFKD", text.casefold())
     folded = "".join(letter for letter in folded if not unicodedata.combining(letter)).strip()
     if _is_address(folded):  # a@x.com has no article, and no part of it is less
@@ -193,16 +193,16 @@ def _is_address(text: str) -> bool:
 
 
 def agree(one: str, other: str) -> bool:
-    """Return whether two values may be the same: equal, or one only says more ("Oslo, Norway")."""
+    """Return whether two values may be the same: equal, or one adds detail ("Oslo, Norway")."""
     short, long = sorted((value_key(one), value_key(other)), key=len)
     size = len(short)
     return any(long[at : at + size] == short for at in range(len(long) - size + 1))
 
 
 def replaces(new: Standing, old: Standing) -> bool:
-    """Return whether what `new` says cannot hold together with what `old` says.
+    """Return whether `new` and `old` cannot both be true.
 
-    "I no longer work at Tern" replaces "I work at Tern" alone, and is replaced by it alone.
+    "I no longer work at Tern" replaces only "I work at Tern", and only that replaces it.
     """
     if new.relation != old.relation:
         return False
@@ -219,9 +219,9 @@ def replaces(new: Standing, old: Standing) -> bool:
 
 
 def _may_comprise(new: Standing, old: Standing) -> bool:
-    """Return whether one may live in both places.
+    """Return whether both places can be true at the same time.
 
-    They are one town of two names (Munich, München), or one is in the other and nobody moved.
+    They are one town with two names (Munich, München), or one contains the other and nobody moved.
     """
     if new.relation == LIVES_IN and town_of(value_key(new.value)) == town_of(value_key(old.value)):
         return True
@@ -233,16 +233,15 @@ def _may_comprise(new: Standing, old: Standing) -> bool:
 
 
 COMPARED_MAX = 32
-"""Values of one relation that stand at a time, or follow a claim, and are compared with it: the
-last that were said, the first that follow. More than a few are no time line any more, and a chat
-of thousands of them must not take minutes."""
+"""Values of one relation that a claim is compared with: the last ones said, the first that follow.
+With more values there is no time line, and a chat of thousands must not take minutes."""
 
 
 class TimeLine:
-    """What stands about one subject and relation, filed so that few claims are compared.
+    """The claims about one subject and relation, indexed so that few of them are compared.
 
-    What stands is filed by value: whether a claim replaces another is asked once for each value.
-    What has ended is filed by its end: a claim changes it only if the claim began before that.
+    Claims that hold are indexed by value: each value is compared once. Claims that have ended are
+    indexed by their end: a new claim changes them only if it began before that.
     """
 
     def __init__(self) -> None:
@@ -254,14 +253,14 @@ class TimeLine:
         self._by_word: list[tuple[datetime, int]] = []
 
     def add(self, claim: Standing) -> None:
-        """File one more claim."""
+        """Add a claim."""
         number = len(self._claims)
         self.keys.add(claim.key)
         self._claims.append(claim)
         insort(self._by_begin, (claim.began, number))
         insort(self._by_word, (claim.said, number))
         if claim.ends is None:
-            # Taken out and put back: the value that was said last comes last.
+            # Removed and added again: the value said last comes last.
             numbers = self._standing.pop(_form(claim), {})
             numbers[number] = None
             self._standing[_form(claim)] = numbers
@@ -269,7 +268,7 @@ class TimeLine:
             insort(self._by_end, (claim.ends, number))
 
     def end(self, number: int, at: datetime) -> None:
-        """Let a claim end at a time, or earlier than it did."""
+        """End a claim at a time, or earlier than its present end."""
         old = self._claims[number]
         self._claims[number] = replace(old, ends=at)
         if old.ends is None:
@@ -282,7 +281,7 @@ class TimeLine:
         insort(self._by_end, (at, number))
 
     def replaced_by(self, new: Standing) -> list[tuple[int, Standing]]:
-        """Return what a claim may end, by number: what stands, and what ended after it began."""
+        """Return the claims that `new` may end, by number: open ones and later ended ones."""
         found: list[int] = []
         for numbers in islice(reversed(self._standing.values()), COMPARED_MAX):
             if replaces(new, self._claims[next(iter(numbers))]):
@@ -292,7 +291,7 @@ class TimeLine:
         return [(number, self._claims[number]) for number in sorted(found)]
 
     def later_than(self, new: Standing) -> list[Standing]:
-        """Return what may follow a claim: what began later, or was said later."""
+        """Return the claims that may follow `new`: those that began later or were said later."""
         found: set[int] = set()
         for filed, time in ((self._by_begin, new.began), (self._by_word, new.said)):
             after = bisect(filed, time, key=lambda item: item[0])
@@ -301,13 +300,13 @@ class TimeLine:
 
 
 def _form(claim: Standing) -> tuple[object, ...]:
-    """Return what decides whether a claim is replaced by another, its times aside."""
+    """Return everything but the times that decides whether another claim replaces a claim."""
     return bool(claim.value), value_key(claim.value), value_key(claim.was), claim.vague
 
 
 @dataclass(slots=True)
 class _Topic:
-    """What one message says of one relation of one subject."""
+    """What one message says about one relation of one subject."""
 
     values: set[str] = field(default_factory=set)
     sure: set[str] = field(default_factory=set)  # those that something states that does not yield
@@ -337,8 +336,8 @@ class _Topic:
 def without_clashes(claims: Sequence[StatedClaim]) -> list[StatedClaim]:
     """Return the claims of one message without those that exclude each other.
 
-    What is said to be over by the end of the message is over: "I moved to Oslo but no longer live
-    in Oslo" says that, and no more.
+    The end of the message decides: "I moved to Oslo but no longer live in Oslo" only says that it
+    is over.
     """
     topics: dict[tuple[str | int, str], _Topic] = defaultdict(_Topic)
     for claim in claims:
@@ -356,7 +355,7 @@ def claim_metadata(
     vague: bool = False,
     yields: bool = False,
 ) -> dict[str, Any]:
-    """Return what an edge says of a claim."""
+    """Return the metadata of a claim for an edge."""
     said: dict[str, Any] = {"relation": relation_words(relation)[:WORD_CHARS_MAX]}
     if value:
         said["value"] = value.strip()[:WORD_CHARS_MAX]

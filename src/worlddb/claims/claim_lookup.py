@@ -1,35 +1,35 @@
-"""Claim lookup: the functional claims about a subject, which of them a draft ends, and rivals.
+"""Claim lookup: claims about a subject, the claims that a draft ends, and rivals.
 
 A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. So
 one look-up of a subject, and of the nodes accepted as the same, finds every claim about it.
 
     claims of a draft, claims of the same subject and relation so far ──▶ Supersession, …
 
-S1  Only functional claims that quote the text they were read from replace anything, and only
-    functional claims are replaced: a visit to another city ends no earlier visit.
-S2  The claims of one relation are one time line. Each ends when the first claim that follows it
-    begins, whatever the order of writing. A claim that is written late is ended by the claim that
-    follows it in time, and may move the end of the claim before it to an earlier time.
-    The later statement follows if what it says began later or at once. Two exceptions. News: a
-    change within the last month, stated after a claim that stated no change itself, ends that claim
-    at the time of the statement. History: what is stated late of an earlier time ends at the date
-    of a change that is known with its date. A claim that lies in the future ends nothing.
-S3  A node that also says other things is never superseded. Its sentence becomes a `Fact` derived
-    from the node, and that fact is superseded (`Standing.apart`). The same holds for every text
-    where two subjects are one only by an accepted merge (`merged_claims.py`).
+S1  Only functional claims with a quotation of their text replace others, and only functional claims
+    are replaced: a visit to another city ends no earlier visit.
+S2  The claims of one relation are one time line. Each ends when the next one begins, whatever the
+    order of writing: a claim written late is ended by the claim that follows it in time, and may
+    move the end of the claim before it to an earlier time. The later statement follows if its claim
+    began later or at the same time. Two exceptions. News: a change within the last month, stated
+    after a claim that stated no change, ends that claim at the time of the statement. History: a
+    late statement about an earlier time ends at the date of a dated change. A claim that begins in
+    the future ends nothing.
+S3  A node that says other things, too, is never superseded. Its sentence becomes a `Fact` derived
+    from the node, and that fact is superseded (`Standing.apart`). The same applies to every text if
+    its two subjects are one only by an accepted merge (`merged_claims.py`).
 
-*Rivals* are claims that no grammar reads: two live texts with the same words and another value.
+*Rivals* are found without a grammar: two live texts with the same words and another value.
 
     "The budget is 40k."   ◀──contradicts──   "The budget is 60k."
 
-Nobody said that the older text is over, so nothing ends: the two are linked, and recall shows both.
-A text is filed by its opening words in the name index, so a look-up costs one SQL statement.
+Neither text says that the other is over, so nothing ends: the two are linked, and recall shows
+both. A text is stored in the name index by its opening words, so a look-up costs one SQL statement.
 
-F1  A text is linked with the one before it and the one after it in time. A series of a thousand
-    values has a thousand links.
+F1  A text is linked with its neighbours in time only. A series of a thousand values has a thousand
+    links.
 F2  Only texts of one speaker in one world, or in sessions of that world, are compared.
 
-This module reads and decides; `ingest/plan.py` writes what is decided here.
+This module reads and decides; `ingest/plan.py` writes the result.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ SESSION = "Session"
 
 
 def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
-    """Return what an edge claims, if it makes a claim."""
+    """Return the claim in the metadata of an edge; None if there is none."""
     relation, value, was = (_text(metadata, name) for name in ("relation", "value", "was"))
     relation = relation_words(relation)
     if not relation or not (value or was):
@@ -101,7 +101,7 @@ def _day(text: str) -> datetime | None:
 
 
 def claims_of(draft: Draft) -> Iterator[Claim]:
-    """Yield the claims that a draft makes, in the order of its edges; not what only yields."""
+    """Yield the claims of a draft in the order of its edges, without those that `yields` marks."""
     for edge in draft.edges:
         said = claimed(edge.metadata) if edge.type == CLAIM_EDGE else None
         if said is not None and edge.metadata.get("yields") is not True:
@@ -127,16 +127,16 @@ def standing_claims(
     keep: Callable[[Iterable[int]], set[int]] = set,
     after: tuple[int, int] | None = None,
 ) -> dict[Id, list[Standing]]:
-    """Return the functional claims of each subject; `wanted` has the relations of each.
+    """Return the functional claims of each subject; `wanted` has the relations per subject.
 
-    These are the claims that stand now, and those that later claims have ended. What was retired or
-    amended is no part of the time line. With `after` (when new claims begin, and when they were
-    said), what had ended by the first and was said by the second is left out: no new claim changes
-    it, and it changes no new claim. The same is true of what has the value that stands beside a
-    relation in `wanted`, which is the only one that is claimed now.
+    These are the claims that hold now, and those that later claims have ended, but no retired or
+    amended ones. With `after` (when the new claims begin, and when they were said), claims that had
+    ended by the first and were said by the second are left out: the new claims neither change them
+    nor depend on them. So are claims with the value given for a relation in `wanted`, which is the
+    only value claimed now.
 
-    Only carriers that live in the world `home` itself, or in a session there, count: members of
-    `home` live in other worlds. `keep` returns the rows that the caller may see.
+    Only carriers that live in the world `home`, or in a session there, count; members of `home`
+    live in other worlds. `keep` returns the rows that the caller may see.
     """
     found: dict[Id, list[Standing]] = {}
     classes, world = reader.has_proposals(), reader.node_row(home) or NOWHERE
@@ -167,19 +167,19 @@ def _about(
     subjects: Collection[int],
     relations: Collection[str],
 ) -> list[tuple[EdgeRow, Claimed]]:
-    """Return the functional claims about subjects of some relations, as of now."""
-    # There may be many claims about a user: the store picks those of these relations.
+    """Return the functional claims about subjects, with some relations, as of now."""
+    # There may be many claims about a user, so the store selects by relation.
     texts = [_member("relation", word) for word in sorted(relations)]
     return _functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
 
 
 def _member(name: str, text: str) -> str:
-    """Return a member of metadata as it is written."""
+    """Return a member of metadata as it is stored."""
     return f'"{name}":{json.dumps(text, ensure_ascii=False)}'
 
 
 def _moved(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
-    """Return the claims of longer texts that became facts of their own when they were replaced."""
+    """Return the claims of longer texts that became facts of their own when replaced."""
     return {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
 
 
@@ -196,7 +196,7 @@ def _standing(
     keep: Callable[[Iterable[int]], set[int]],
     subjects: Collection[int] = (),
 ) -> list[Standing]:
-    """Return claims as standing ones; with `subjects`, the claims are not all there are."""
+    """Return claims as `Standing`; with `subjects`, the list of claims is not complete."""
     nodes = reader.nodes({item.source for item, _ in edges})
     nodes = {row: node for row, node in nodes.items() if not node.erased}
     live = {row for row, node in nodes.items() if moment.holds(node)}
@@ -207,7 +207,7 @@ def _standing(
     if subjects:
         told = {node.id for node in nodes.values() if node.type != FACT}
         texts = [_member(STANDS_FOR, str(ident)) for ident in sorted(told)]
-        if len(texts) > COMPARED_MAX:  # So many are not looked for one by one.
+        if len(texts) > COMPARED_MAX:  # Too many to search for one by one.
             texts = [f'"{STANDS_FOR}":']
         rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)
         moved |= _moved(_functional(reader.edges(rows))) if rows else set()
@@ -226,7 +226,7 @@ def _standing(
 
 
 def _ended_by_claims(reader: Reader, nodes: Mapping[int, Node]) -> dict[int, set[str]]:
-    """Return which nodes held for a time until a later claim ended them, and of which relations."""
+    """Return the nodes that a later claim has ended, with the relations of the later claims."""
     rows = [row for row, node in nodes.items() if node.valid_to and node.valid_to > node.valid_from]
     found: dict[int, set[str]] = {}
     for item in reader.edges_at(sorted(rows), "in", ("supersedes",)) if rows else ():
@@ -259,7 +259,7 @@ def _standing_claim(node: Node, subject: Id, said: Claimed, members: tuple[Id, .
 
 
 def _lives_in(reader: Reader, nodes: Mapping[int, Node], home: Id) -> set[int]:
-    """Return which nodes live in a world itself, or in a session of it."""
+    """Return the nodes that live in a world itself, or in a session of it."""
     sessions: dict[Id, bool] = {}
     found = set()
     for row, node in nodes.items():
@@ -289,9 +289,9 @@ def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, l
 def stated(
     reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
 ) -> list[tuple[EdgeRow, Claimed]]:
-    """Return the claims about subjects at a moment, also those that something is no longer so.
+    """Return the claims about subjects at a moment, also claims that something is no longer true.
 
-    A sentence of a longer text that was replaced is no claim of that text any more.
+    A replaced sentence of a longer text is no longer a claim of that text.
     """
     if moment.known is None:
         found = _about(reader, subjects, relations)
@@ -316,17 +316,17 @@ def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
 # -- what a draft ends -----------------------------------------------------------------------------
 
 NEWS_MAX = timedelta(days=31)
-"""What began longer ago is told as history: "I moved to Oslo in 2010"."""
+"""A change further in the past is history, not news: "I moved to Oslo in 2010"."""
 UNNAMED = frozenset(("user", "human", "me", "assistant", "agent", "bot", "ai", "unknown"))
-"""Speakers named by their role: in a world of many people, nobody in particular."""
+"""Speakers named by their role: in a world of many people, these mean nobody in particular."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stood:
-    """What the store said before the draft was written.
+    """The state of the store before the draft is written.
 
-    `claims` are the standing claims about the subjects of the draft. `nodes` are the nodes that
-    state claims of the draft and are in the store already.
+    `claims` are the claims about the subjects of the draft, `nodes` the nodes of the draft that
+    state claims and are in the store already.
     """
 
     claims: Mapping[Id, Sequence[Standing]] = field(default_factory=lambda: MappingProxyType({}))
@@ -335,7 +335,7 @@ class Stood:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supersession:
-    """One claim that ends, the claim that ends it, from when on, and the words that say so."""
+    """A claim that ends, the claim that ends it, the time of the end, and the evidence."""
 
     old: Standing
     by: Standing
@@ -364,12 +364,11 @@ def supersessions(
     now: datetime,
     spared: Id | None = None,
 ) -> list[Supersession]:
-    """Return what the claims of a draft end, in the order of the claims.
+    """Return the claims that a draft's claims end, in the order of the draft.
 
-    `ids` are the nodes of the draft by key, as written. The node `spared` is left as it is: the
-    caller ends that node itself. Claims are compared with claims of one subject and relation only,
-    each statement of a node once, and with few of these (`TimeLine`), so the cost grows with the
-    text and not with its square.
+    `ids` are the nodes of the draft by key, as written. The node `spared` is left alone, because
+    the caller ends it. Only claims of one subject and relation are compared, each statement of a
+    node once, with a bounded number of others (`TimeLine`); so the cost is linear in the text.
     """
     standing: dict[tuple[Id, str], TimeLine] = {}
     for subject, found in stood.claims.items():
@@ -401,7 +400,7 @@ def supersessions(
 
 
 def follow_up(old: Standing, others: Iterable[Standing]) -> Supersession | None:
-    """Return how a claim ends that others are compared with: by the first that follows it."""
+    """Return the end of a claim by the first of `others` that follows it; None if none does."""
     following = [one for one in others if _is_quotable(old) and _follows(one, old, False)]
     ends = [_ended(old, by=one, evidence=one.text) for one in following]
     first = min(ends, key=lambda end: (end.at, bytes(end.by.carrier)), default=None)
@@ -411,7 +410,7 @@ def follow_up(old: Standing, others: Iterable[Standing]) -> Supersession | None:
 def claims_about(
     reader: Reader, subjects: Collection[int], home: Id, moment: Moment
 ) -> list[Standing]:
-    """Return all functional claims about subjects that were stated in a world, as one time line."""
+    """Return all functional claims about subjects stated in a world, as one time line."""
     edges = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,)))
     return _standing(reader, edges, home, moment, set)
 
@@ -419,32 +418,32 @@ def claims_about(
 def _ended(old: Standing, *, by: Standing, evidence: str) -> Supersession:
     at = _ends_at(old, by)
     if by.said < old.said and at < old.valid_from:
-        # Told late of an earlier time: the sentence has ended, the text that tells it is new.
+        # A late statement about an earlier time: the sentence has ended, but its text is new.
         old = replace(old, apart=True)
     if old.subject != by.subject and not old.of_fact:
-        # The two are one only by an accepted merge. Undoing it must find the text as it was.
+        # The subjects are one only by an accepted merge; undoing it must find the text unchanged.
         old = replace(old, apart=True)
     return Supersession(old=old, by=by, at=at, evidence=evidence)
 
 
 def _is_quotable(old: Standing) -> bool:
-    """Return whether it is known which words would be superseded."""
+    """Return whether the wording of the superseded claim is known."""
     return bool(old.text) or not old.apart
 
 
 def _follows(new: Standing, old: Standing, written_later: bool) -> bool:
-    """Return whether a claim comes after another on the time line, and replaces it."""
+    """Return whether a claim comes after another on the time line and replaces it."""
     if new.carrier == old.carrier or not replaces(new, old):
         return False
     if new.said > old.said:
         return new.began >= old.began or _is_news(new, old)
     if new.said < old.said:
-        return old.began < new.began < new.said  # The text of `new` says when the change was.
+        return old.began < new.began < new.said  # The text of `new` dates the change.
     return new.began > old.began or (written_later and new.began == old.began)
 
 
 def _is_news(new: Standing, old: Standing) -> bool:
-    """Return whether a claim tells of a change that the earlier statement did not know yet.
+    """Return whether a claim reports a change that the earlier statement could not know yet.
 
     "I moved yesterday", said an hour after "I live in Rome"; but not after "I moved to Rome".
     """
@@ -453,7 +452,7 @@ def _is_news(new: Standing, old: Standing) -> bool:
 
 
 def _ends_at(old: Standing, by: Standing) -> datetime:
-    """Return when a claim ends that another follows: never before its node began."""
+    """Return when a claim ends that another one follows: never before its node began."""
     begins = old.began if old.apart or by.said < old.said else old.valid_from
     return by.began if by.began >= begins else max(by.said, begins)
 
@@ -466,7 +465,7 @@ def _as_standing(
     home: Id,
     now: datetime,
 ) -> Standing | None:
-    """Return a drafted claim as a standing one; None if the node that states it has ended."""
+    """Return a drafted claim as a `Standing`; None if the node that states it has ended."""
     carrier = ids[claim.fact]
     known = stood.nodes.get(carrier)
     if known is not None:
@@ -502,19 +501,19 @@ def _as_standing(
 
 # -- rivals ----------------------------------------------------------------------------------------
 
-FOUND_MAX = 8  # Texts of one key that are compared, the newest first: a neighbour is among them.
+FOUND_MAX = 8  # texts of one key that are compared, newest first; the neighbours are among them
 REASON = "the same words with another value"
 
 
 class Rivals(NamedTuple):
-    """Two texts of one frame; each is a drafted node by key, or a node of the store."""
+    """Two texts of one frame, each a drafted node by key or a node of the store by id."""
 
     newer: str | Id
     older: str | Id
 
 
 class _FramedText(NamedTuple):
-    """A text that states something, and when it was said."""
+    """A text with a statement, and when it was said."""
 
     text: str | Id
     said: Statement
@@ -530,10 +529,10 @@ def rivals(
     now: int,
     keep: Callable[[Sequence[BodyRow]], set[int]],
 ) -> list[Rivals]:
-    """Return the rivals of drafted texts, among themselves and in a world.
+    """Return the rivals of drafted texts, among themselves and with texts of a world.
 
-    `known` are the drafted nodes that are there already. `keep` returns the rows of nodes that hold
-    and that the caller may see.
+    `known` are the drafted nodes that are in the store already. `keep` returns the rows of nodes
+    that are live and that the caller may see.
     """
     drafted = list(_drafted(nodes, known, world, now))
     keys = sorted({key for one in drafted for key in one.keys})

@@ -1,9 +1,10 @@
-"""Merged claims: which claims end when two subjects are merged, and how a split restores them.
+"""Merged claims: the claims that end when two subjects are merged, and how a split restores them.
 
 A claim that ends by a merge ends as a `Fact`, and the `supersedes` edge names both subjects
-(`THROUGH`). A text that states the claim stays as it is: the fact was made for this and quotes it,
-so removing the fact and the edge restores everything. A fact of the extractor is restored by a
-successor. Claims that exclude each other and have no order in time become a conflict.
+(`THROUGH`). The text that states the claim stays as it is: the fact was made for the merge and
+quotes the text, so removing fact and edge restores everything. If the claim was a fact of the
+extractor, a successor restores it. Claims that exclude each other and have no order in time become
+a conflict.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from worlddb.store.rows import EdgeRow
 from worlddb.view.visibility import Moment, accepted_class
 
 THROUGH = "through"
-"""The key of an edge that holds only while two subjects, named by their ids, are one."""
+"""Metadata key of an edge that is valid only while the two subjects it names are merged."""
 
 
 class Reconciliation(NamedTuple):
-    """What a merge makes of the claims of both sides."""
+    """What a merge does to the claims of both sides."""
 
     ended: list[Supersession]
     conflicts: list[tuple[Standing, Standing]]
 
 
 class Crossing(NamedTuple):
-    """What holds only through a merge: edges, facts that were made for it, facts that it ended.
+    """What exists only through a merge: edges, facts made for it, and facts that it ended.
 
-    `ends` are the claims that end all the same once the merge is undone.
+    `ends` are the claims that stay ended after the merge is undone.
     """
 
     edges: tuple[EdgeRow, ...] = ()
@@ -45,7 +46,7 @@ class Crossing(NamedTuple):
 
 
 def sides(reader: Reader, merge: EdgeRow, moment: Moment) -> tuple[set[int], set[int]]:
-    """Return the classes of the two ends of a `same_as` edge, without the merge of that edge."""
+    """Return the classes of both ends of a `same_as` edge, as if that edge were not accepted."""
     left = accepted_class(reader, [merge.source], moment, without=merge.row)
     if merge.target in left:
         return left, left
@@ -55,9 +56,9 @@ def sides(reader: Reader, merge: EdgeRow, moment: Moment) -> tuple[set[int], set
 def reconciliation(
     reader: Reader, left: Collection[int], right: Collection[int], moment: Moment
 ) -> Reconciliation:
-    """Return what ends, and what is in conflict, when two classes of subjects become one.
+    """Return the claims that end, and the conflicts, when two classes of subjects become one.
 
-    Claims are compared inside one world at a time: those of one user say nothing about another's.
+    Claims are compared inside one world at a time: a user's claims say nothing about another's.
     """
     ended: list[Supersession] = []
     conflicts: list[tuple[Standing, Standing]] = []
@@ -81,10 +82,10 @@ def reconciliation(
 
 
 def crossing(reader: Reader, merge: EdgeRow, moment: Moment) -> Crossing:
-    """Return what holds only through the merge of a `same_as` edge."""
+    """Return what exists only through the merge by a `same_as` edge."""
     left, right = sides(reader, merge, moment)
     if left == right:
-        return Crossing()  # Another accepted merge still joins them.
+        return Crossing()  # Another accepted merge still joins the two.
     claims = reader.edges_at(sorted(left | right), "in", (CLAIM_EDGE,))
     carriers = sorted({item.source for item in claims})
     near = reader.edges_at(carriers, "both", ("supersedes", "contradicts"))
@@ -114,7 +115,7 @@ def _own_ends(
     quotes: set[int],
     moment: Moment,
 ) -> Iterator[Supersession]:
-    """Yield what ends all the same once a merge is undone: its own side has said it, too."""
+    """Yield the claims that stay ended after a merge is undone: their own side ended them, too."""
     nodes = reader.nodes(facts)
     ids = {node.id for node in nodes.values()}
     quoted = {
@@ -136,7 +137,7 @@ def _own_ends(
 
 
 def _said_by(claim: Standing, text: Node) -> Standing:
-    """Return a claim that a fact had quoted, as one of the text again."""
+    """Return the claim quoted by a fact as a claim of the quoted text."""
     return replace(
         claim,
         carrier=text.id,

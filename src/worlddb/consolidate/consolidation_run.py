@@ -9,7 +9,7 @@ stated edge, or the mirror of one, so the same premises are chosen whether or no
 interrupted.
 
 C1  An inferred edge names its two premises and holds while both do.
-C2  An inferred edge that somebody deleted while its premises still hold is not inferred again.
+C2  An inferred edge that a caller deleted while its premises still hold is not inferred again.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class Contradiction(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolidationReport(Plain):
-    """What a run did; empty if nothing has changed since the last run.
+    """The result of a run. It is often empty, because nothing has changed since the last run.
 
-    The run looked at `worlds` worlds. It reached its limit before it could look at `left` more;
+    The run read `worlds` worlds. It reached its limit before it could read `left` more;
     `edges_left` says that it reached its limit of inferred edges or contradictions. `skipped`
     worlds changed while they were being summarised. A handler rejected the `refused` edges. `error`
-    is why summarising stopped. All of these are left for the next run. `withdrawn` are inferred
-    edges that lost a premise. `commits` are the numbers of the commits that the run made.
+    is why summarising stopped. The next run continues with all of these. `withdrawn` are inferred
+    edges that lost a premise. `commits` are the numbers of the run's commits.
     """
 
     dry_run: bool = False
@@ -104,7 +104,7 @@ class ConsolidationReport(Plain):
     edges_left: bool = False
     commits: tuple[int, ...] = ()
     ALSO_TOLD = (("written", int), ("refreshed", int), ("retired", int), ("complete", bool))
-    """What `to_dict` gives besides the fields."""
+    """Properties that `to_dict` adds to the fields."""
 
     @property
     def written(self) -> int:
@@ -199,7 +199,7 @@ def _micros(age: timedelta | float) -> int:
 
 @dataclass(slots=True)
 class ConsolidationRun:
-    """One run over a store, and what it has done so far. The lists go into the report."""
+    """One run over a store and its results so far; the lists go into the report."""
 
     store: Store
     registry: Registry
@@ -242,7 +242,7 @@ class ConsolidationRun:
         return tx.commit is not None
 
     def report(self) -> ConsolidationReport:
-        """Return what was done."""
+        """Return the report of the run."""
         return ConsolidationReport(
             dry_run=self.options.dry_run,
             worlds=self.worlds,
@@ -275,7 +275,7 @@ class PlannedEdge(NamedTuple):
 
     @property
     def key(self) -> EdgeKey:
-        """Identifies the edge when the plan is made again."""
+        """Identifies the edge if the plan is made again."""
         return self.type, self.source, self.target
 
 
@@ -294,11 +294,11 @@ class EdgePlan(NamedTuple):
 
 TRANSITIVE_TYPES = ("causes", "implies", "subtype_of")
 MIRRORED = '"mirror":true'
-"""In the metadata of an edge that states the same as another, from the other end."""
+"""Metadata key of an edge that states the same as another edge from its other end."""
 
 
 def plan_closure(run: ConsolidationRun, reader: Reader, refused: Set[EdgeKey]) -> EdgePlan:
-    """Plan what follows, for every transitive type; `refused` are keys of edges to leave out."""
+    """Plan the inferences of every transitive type; edges with a key in `refused` are left out."""
     moment, now = run.moment(reader)
     scope = run.scope(reader, moment)
     edges: list[PlannedEdge] = []
@@ -329,7 +329,7 @@ class _DeclaredTransitive:
         self._known: dict[tuple[str, int], bool] = {}
 
     def holds(self, type_: str, world: int) -> bool:
-        """Return whether the innermost registration around a world says transitive."""
+        """Return whether the innermost registration around a world is transitive."""
         row: int | None = world
         while row is not None and (type_, world) not in self._known:
             around = self._reader.world(row)
@@ -340,7 +340,7 @@ class _DeclaredTransitive:
 
 
 class _GraphLink(NamedTuple):
-    """An edge of the graph, stored or planned; `premise` is what an inference calls it."""
+    """An edge of the graph, stored or planned; `premise` refers to it in an inference."""
 
     source: int
     target: int
@@ -367,7 +367,7 @@ class _TypeGraph:
         self.unfounded: list[Id] = []
         """Inferred edges of which a premise has ended, directly or through another inference."""
         for edge in list(self._live.values()):
-            # In the order of writing: premises are older than what rests on them.
+            # In the order of writing: premises are older than their inferences.
             if edge.inferred and any(it in ended for it in premises_of(edge.inferred)):
                 ended.add(edge.id)
                 del self._live[edge.id]
@@ -385,7 +385,7 @@ class _TypeGraph:
         scope: set[int] | None,
         refused: Set[EdgeKey],
     ) -> bool:
-        """Add what follows to `found`; return whether there is more than `edges_max`."""
+        """Add the inferences to `found`; return whether there are more than `edges_max`."""
         out: dict[int, dict[int, _GraphLink]] = {}
         stated: dict[int, list[_GraphLink]] = {}
         for edge in sorted(self._live.values(), key=lambda it: (it.inferred is not None, it.row)):
@@ -412,7 +412,7 @@ class _TypeGraph:
         scope: set[int] | None,
         refused: Set[EdgeKey],
     ) -> bool:
-        """Join every stated link with what its target leads to; return if there is too much."""
+        """Join stated links with the links of their targets; return whether there are too many."""
         for source in order:
             if scope is not None and source not in scope:
                 continue
@@ -432,7 +432,7 @@ class _TypeGraph:
         return False
 
     def _join(self, first: _GraphLink, second: _GraphLink, index: int) -> _GraphLink | None:
-        """Return what follows from two links; None if they never held at the same time."""
+        """Return the inference from two links; None if they were never valid at the same time."""
         if (first.source, second.target) in self._taken_back:
             return None
         begins = max(first.valid_from, second.valid_from)

@@ -1,4 +1,4 @@
-"""Consolidator: one run over a store, or one after another in the background.
+"""Consolidator: one run over a store, or repeated runs in the background.
 
     worlds ──read──▶ jobs ──ask, no lock held──▶ texts ──write──▶ a commit for each batch
     edges  ──read──▶ inferences, contradictions ─────────write──▶ a commit each
@@ -49,7 +49,7 @@ from worlddb.write.transaction import Transaction
 #
 # Sources that were accepted as the same are one source. Two targets contradict each other, with
 # three exceptions: their edges never hold at the same time, the targets were accepted as the same,
-# or the conflict was recorded before. So a conflict that somebody settled stays settled.
+# or the conflict was recorded before. So a settled conflict stays settled.
 
 CONTRADICTS = "contradicts"
 
@@ -137,7 +137,7 @@ class _FunctionalTypes:
         self._known: dict[tuple[str, int], bool] = {}
 
     def holds(self, type_: str, world: int) -> bool:
-        """Return whether the innermost registration around a world says functional."""
+        """Return whether the innermost registration around a world is functional."""
         row: int | None = world
         while row is not None and (type_, world) not in self._known:
             around = self._reader.world(row)
@@ -180,10 +180,10 @@ def _overlap(one: CauseRow, other: CauseRow) -> bool:
 # Consolidator.
 
 UNLOCKED_TRIES = 4
-"""Plans that are made without the write lock and lost to another writer's commit. The next plan is
-made under the lock, so that a run also ends in a store that is written all the time."""
+"""Attempts to write a plan made without the write lock, if another commit overtakes it. The next
+plan is made under the lock, so that a run ends even if others write all the time."""
 REFUSED_MAX = 20
-"""Edges that handlers reject before a run gives up: each costs a whole plan and transaction."""
+"""Edges that handlers may reject before a run gives up; each costs a plan and a transaction."""
 
 Planner = Callable[[ConsolidationRun, Reader, set[EdgeKey]], EdgePlan]
 
@@ -312,9 +312,9 @@ def _instant(micros: int | None) -> datetime | None:
 
 # Background consolidator: consolidate a store again and again, on a thread of its own.
 
-EVERY_S = 3_600.0  # Hourly: summaries are for later.
-MIN_AGE_S = 3_600.0  # A world that is still being written would get a new summary in every run.
-RUNS_KEPT = 100  # A few days of runs at the default interval, for a person who looks for an error.
+EVERY_S = 3_600.0  # hourly: summaries are not urgent
+MIN_AGE_S = 3_600.0  # a world that is still being written would get a new summary in every run
+RUNS_KEPT = 100  # a few days of runs at the default interval, to find an error
 
 
 class ConsolidatingStore(Protocol):

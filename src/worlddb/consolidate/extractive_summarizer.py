@@ -1,9 +1,9 @@
-"""Extractive summarizer: the default. It quotes sentences in the order of time; no term is lost.
+"""Extractive summarizer: the default. It quotes sentences in the order of time and keeps all terms.
 
     messages ──▶ sentences with their terms ──▶ those that fit ──▶ the terms of the others
 
 A term is a name, an amount or a date. More words count as terms here than the extractor accepts as
-names: there a wrong name becomes a node, here it costs one more word.
+names: there a wrong name becomes a node, here it only takes space.
 
 E1  Every name, amount and date of the messages is in the summary, whatever the budget.
 E2  Sentences are whole and in the order of time; equal ones are quoted once.
@@ -87,7 +87,7 @@ class ExtractiveSummarizer:
         self.budget_chars = check_whole(budget_chars, "budget_chars", BUDGET_CHARS_MIN)
 
     def summarize(self, title: str, messages: Sequence[Message]) -> str:
-        """Return a summary of what was said in the world that `title` names."""
+        """Return a summary of what was said in the world named `title`."""
         quotes = _sentences(messages)
         total = sum(item.cost for item in quotes)
         chosen = quotes if total <= self.budget_chars else _best(quotes, self.budget_chars)

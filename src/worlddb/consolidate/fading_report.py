@@ -1,4 +1,4 @@
-"""Fading report: which memories have a low retention, and why. Nothing is retired because of it."""
+"""Fading report: memories with a low retention, and why. Nothing is retired because of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.summary_view import SUMMARY
 from worlddb.view.visibility import Moment, find, interior, is_answer
 
-NODES_PER_READ = 1_000  # Bounds the memory of one database call: the whole store may be looked at.
+NODES_PER_READ = 1_000  # bounds the memory of one database call: the whole store may be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Summary writer: bring the summaries of worlds up to date, inner worlds first, in batches.
+"""Summary writer: brings the summaries of worlds up to date, inner worlds first, in batches.
 
 Each batch is read on one snapshot. The summarizer, which may ask a model, runs with no lock held.
 Then the batch is written in one commit.
@@ -38,29 +38,29 @@ from worlddb.view.summary_view import (
 from worlddb.view.visibility import NAME_TYPES, Moment
 from worlddb.write.transaction import Transaction
 
-# Summary plan: what the summaries of a world should cover, and which no longer do.
+# Summary plan: which details each summary of a world should cover, and which summaries are stale.
 #
-# The details of a world are the nodes directly inside it, living there or as members, that have a
-# content or a name of their own, or that have a summary of their interior. A *unit* is a detail
-# with those summaries. Details and contents never change, so a summary is up to date if it was
-# derived from exactly the units that are there now, and no sentence of them was replaced since.
+# The details of a world are the nodes directly inside it, as children or members, that have a
+# content or a name, or whose interior has summaries. A *unit* is a detail with those summaries.
+# Details and contents never change, so a summary is up to date if it was derived from exactly the
+# units that are there now, and no sentence of them was replaced since.
 #
 #     nodes inside ──▶ units ──▶ parts (at most `DETAILS_MAX` units each) ──▶ jobs
 #
-# D1  A world with fewer than two units has no summary. D2  A unit stays in the part that covers it;
-# new units fill the last part, then further parts. So a     run that was cut short goes on as if it
-# had not been.
+# D1  A world with fewer than two units has no summary.
+# D2  A unit stays in the part that covers it; new units fill the last part, then further parts. So
+#     an interrupted run continues as if it had not been interrupted.
 
 DETAILS_MAX = 1_000
-"""Units of one summary. Bounds what a summarizer gets at once, and what one change makes anew."""
-DETAILS_MIN = 2  # A summary of one detail would only repeat it.
+"""Units of one summary; bounds the input of a summarizer and the work after one change."""
+DETAILS_MIN = 2  # a summary of one detail would only repeat it
 MADE_BY = "summarizer:"
-"""Prefix of the source of every summary that the consolidator wrote; the summarizer follows."""
+"""Prefix of the source of every summary by the consolidator; the summarizer's name follows."""
 MEMBERSHIP = ("contains",)
 
 
 class SummaryUnit(NamedTuple):
-    """A detail with the summaries of its own interior; `is_moving`: those are about to change."""
+    """A detail with the summaries of its own interior; `is_moving` if these are about to change."""
 
     row: int
     summaries: tuple[int, ...]
@@ -68,7 +68,7 @@ class SummaryUnit(NamedTuple):
 
     @property
     def rows(self) -> set[int]:
-        """Everything that a summary of this unit is derived from."""
+        """The rows that a summary of this unit is derived from."""
         return {self.row, *self.summaries}
 
 
@@ -84,7 +84,7 @@ class SummaryJob(NamedTuple):
 
     @property
     def rows(self) -> set[int]:
-        """Everything that the summary is derived from."""
+        """The rows that the summary is derived from."""
         return {row for unit in self.units for row in unit.rows}
 
     @property
@@ -94,7 +94,7 @@ class SummaryJob(NamedTuple):
 
 
 def worlds_by_height(reader: Reader, scope: set[int] | None) -> list[list[int]]:
-    """Return the worlds of a scope by height: those that hold none of the others come first.
+    """Return the worlds of a scope by height: worlds without inner worlds first.
 
     The root is never among them.
     """
@@ -115,9 +115,9 @@ def plan_jobs(
 ) -> dict[int, list[SummaryJob]]:
     """Return the jobs of each of some worlds; worlds without a job are left out.
 
-    Details that were created after `oldest` are too young, unless a summary covers them already.
-    `coming` is for a dry run. Its keys are worlds whose summaries would have changed by now; a
-    value says whether that world would then have one. A real run sees it in the store.
+    Details created after `oldest` are too young, unless a summary covers them already. `coming` is
+    for a dry run: it maps worlds whose summaries would have changed by now to whether they would
+    then have one. A real run reads that from the store.
     """
     inside = _inside(reader, worlds, now)
     rows = [item for items in inside.values() for item in items]
@@ -151,11 +151,11 @@ def plan_jobs(
 
 
 def _inside(reader: Reader, worlds: Sequence[int], now: int) -> dict[int, list[InsideRow]]:
-    """Return what is directly inside worlds, without guest summaries that we wrote.
+    """Return the nodes directly inside worlds, without consolidator summaries of other worlds.
 
     A membership that begins later does not count yet.
 
-    Such a summary counts in the world it lives in. If it also counted where it is a member, two
+    A summary counts only in the world it lives in. If it also counted where it is a member, two
     worlds could refresh each other's summaries forever.
     """
     found = reader.sweep.inside(worlds)
@@ -199,9 +199,9 @@ def _is_live(item: InsideRow, now: int) -> bool:
 def _jobs(
     world: int, units: Sequence[SummaryUnit], parts: Mapping[int, set[int]], stale: set[int]
 ) -> list[SummaryJob]:
-    """Return which parts are to be written, refreshed or retired.
+    """Return the jobs of a world: parts to write, refresh or retire.
 
-    `parts` are the summaries that there are, with what each is derived from.
+    `parts` maps the existing summaries to the rows that each is derived from.
     """
     if len(units) < DETAILS_MIN:
         return [SummaryJob("retired", world, part) for part in parts]
@@ -254,7 +254,7 @@ def _with_depth(
             return job
     if reader.sweep.covers([item.row for item in rows], MEMBERSHIP):
         return job
-    # A summary written by somebody else may cover nodes outside this world.
+    # A summary that a caller wrote may cover nodes outside this world.
     others = [item.row for item in rows if item.type == SUMMARY and item.row in covered]
     if not {item.target for item in reader.sweep.covers(others, (DERIVED,))} <= job.rows:
         return job
@@ -264,28 +264,28 @@ def _with_depth(
 # Summary writer.
 
 WORLDS_PER_SNAPSHOT = 500
-"""Worlds that are planned on one snapshot: a longer read would keep the log from shrinking."""
-SUMMARIES_PER_COMMIT = 50  # What a kill can cost, and how long other writers may wait.
+"""Worlds planned on one snapshot: a longer read would keep the log from shrinking."""
+SUMMARIES_PER_COMMIT = 50  # bounds the loss by a kill and the wait of other writers
 UNNAMED_SPEAKER = "user"
 
 
 class SummaryTask(NamedTuple):
-    """A job with everything that writing it needs, so that the store is not read again."""
+    """A job with everything needed to write it, so that the store is not read again."""
 
     job: SummaryJob
     world: Node
     old: Id | None
     details: tuple[tuple[Id, bool], ...]
-    """What the summary is derived from, and whether it is left out as less trusted."""
+    """The details, and for each whether it is left out as less trusted."""
     messages: list[Message]
 
     @property
     def title(self) -> str:
-        """What the summary is about: the name of the world."""
+        """The name of the world."""
         return self.world.name or self.world.type
 
     def change(self, made: Id | None) -> SummaryChange:
-        """Return the entry of the report; `made` is the summary that was written."""
+        """Return the entry of the report; `made` is the new summary."""
         return SummaryChange(
             action=self.job.action,
             world=self.world.id,
@@ -307,7 +307,8 @@ def write_summaries(run: ConsolidationRun) -> None:
     ]
     summarizer = run.options.summarizer
     if summarizer is None:
-        # Imported here: its English rules are slow to import, and a model may be used instead.
+        # Imported here, because its English rules are slow to import and a model may be used
+        # instead.
         from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
 
         summarizer = ExtractiveSummarizer()
@@ -318,7 +319,7 @@ def write_summaries(run: ConsolidationRun) -> None:
         run.worlds += looked
         room -= len({task.job.world for task in tasks})
         if run.options.dry_run:
-            for task in tasks:  # The outer worlds need to know what would be written.
+            for task in tasks:  # The plan of outer worlds depends on it.
                 run.summaries.append(task.change(None))
                 world, is_retired = task.job.world, task.job.action == "retired"
                 coming[world] = coming.get(world, False) or not is_retired
@@ -335,7 +336,7 @@ def write_summaries(run: ConsolidationRun) -> None:
 def _read_tasks(
     run: ConsolidationRun, group: Sequence[int], coming: dict[int, bool], room: int
 ) -> tuple[int, int, list[SummaryTask]]:
-    """Return the commit of the snapshot, how many worlds were looked at, and the tasks."""
+    """Return the commit of the snapshot, the number of worlds read, and the tasks."""
     with run.store.read() as reader:
         moment, now = run.moment(reader)
         nodes = reader.nodes(group)
@@ -353,7 +354,7 @@ def _read_tasks(
 
 
 def _task(reader: Reader, job: SummaryJob, world: Node, moment: Moment | None) -> SummaryTask:
-    """Return a task; its texts are read as of a moment, or left out."""
+    """Return a task with its texts as of a moment, or without texts."""
     rows = sorted(job.rows)
     nodes = reader.nodes(rows)
     left_out = _less_trusted(reader, nodes)
@@ -369,7 +370,7 @@ def _task(reader: Reader, job: SummaryJob, world: Node, moment: Moment | None) -
 def _less_trusted(reader: Reader, nodes: Mapping[int, Node]) -> set[int]:
     """Return the rows of texts that are less trusted than others beside them.
 
-    A summary would repeat what they say as if it were as good as the rest.
+    A summary would repeat them without their mark.
     """
     if not any(node.origins for node in nodes.values()):
         return set()
@@ -383,7 +384,7 @@ def _messages(
 ) -> list[Message]:
     """Return the texts of the units, in the order of valid time, without replaced sentences.
 
-    `nodes` are those that are told.
+    `nodes` are the units to include.
     """
     ended = ended_sentences(reader, job.rows, moment)
     messages = []
@@ -399,7 +400,7 @@ def _messages(
 
 
 def _without(node: Node, ended: Iterable[EndedSentence]) -> Node:
-    """Return a node without the sentences that were replaced; a fact in other words is told."""
+    """Return a node without its replaced sentences; a fact in other words stays."""
     content = node.content
     for fact, _ in ended:
         if fact.content in content:
@@ -423,10 +424,10 @@ def _message(node: Node) -> Message:
 def _write_tasks(
     run: ConsolidationRun, summarizer: Summarizer, seen: int, tasks: Sequence[SummaryTask]
 ) -> None:
-    """Ask for the texts of tasks and write them, batch by batch, until an error.
+    """Get the texts of tasks and write them, batch by batch, until an error.
 
-    `seen` is the commit that the tasks were read at. No world of a group holds another one of it,
-    so the commit of one batch changes nothing for the next.
+    `seen` is the commit that the tasks were read at. No world of a group contains another one of
+    it, so the commit of one batch does not affect the next.
     """
     for start in range(0, len(tasks), SUMMARIES_PER_COMMIT):
         batch = tasks[start : start + SUMMARIES_PER_COMMIT]
@@ -481,7 +482,7 @@ def _text(summarizer: Summarizer, task: SummaryTask, limits: Limits) -> str:
 
 
 def _current(run: ConsolidationRun, tasks: Sequence[SummaryTask]) -> set[int]:
-    """Return which tasks still fit their worlds. Called under the write lock."""
+    """Return the tasks that still fit their worlds; called under the write lock."""
     with run.store.read() as reader:
         _, now = run.moment(reader)
         worlds = sorted({task.job.world for task in tasks})

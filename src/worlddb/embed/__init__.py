@@ -1,1 +1,1 @@
-"""Embedders behind one protocol, and the composer that gives a world its vector."""
+"""Embedders behind one protocol, and the HTTP client for model endpoints."""

@@ -1,14 +1,14 @@
-"""Embedders: the protocol, the function that calls any of them, and one without a model.
+"""Embedders: their protocol, a checked call of any embedder, and an embedder without a model.
 
     texts ──checked(embedder, texts, kind)──▶ vectors: (n, dim), float32, unit length
 
-An embedder may be a caller's own code. So everything that could damage an index is stopped here,
-for all of them: texts that are no text, vectors of the wrong shape, NaN.
+An embedder may be a caller's own code. So everything that could damage an index is checked here:
+texts that are not text, vectors of the wrong shape, NaN.
 
-E1  A text that is empty or white space never reaches a model; its vector is zero.
+E1  An empty or blank text never reaches a model; its vector is zero.
 E2  Every other vector has unit length, unless the model itself returned zero.
-E3  Every failure of an embedder becomes a ProviderError that names its model. Our own raise it
-    themselves where a library, a model or a server is missing or fails.
+E3  Every failure of an embedder becomes a ProviderError that names its model. Built-in embedders
+    raise it themselves if a library, a model or a server is missing or fails.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Kind: TypeAlias = Literal["query", "document"]
 Pooling = Literal["attention", "mean"]
 Vector = NDArray[np.float32]
 
-BATCH_SIZE = 256  # Large enough for a model's batch, small enough for a request.
+BATCH_SIZE = 256  # large enough for a model's batch, small enough for one request
 LATIN_END = "\u0250"  # the first character after the Latin letters of Unicode
-HASH_DIM = 64  # Enough to tell the texts of a test apart.
-HASH_DIM_MAX = 4_096  # As many as large models have.
-HASH_WORD_WEIGHT = 2  # A whole word says more than a trigram.
+HASH_DIM = 64  # enough to separate the texts of a test
+HASH_DIM_MAX = 4_096  # as many as large models have
+HASH_WORD_WEIGHT = 2  # a whole word matters more than a trigram
 HASH_WORD_CHARS_MAX = 64
 HASH_WORDS_CACHED_MAX = 50_000  # 13 MB of vectors at 64 numbers each.
 _HASH_WORD = re.compile(r"\w+")
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors whose cosine tells how close they are in meaning.
+    """Turns texts into vectors whose cosine is their similarity in meaning.
 
     `embed_queries` and `embed_documents` get valid texts that are not empty, at most `batch_size`
     of them (an optional attribute; the default is 256), possibly from several threads at once.
@@ -50,7 +50,7 @@ class Embedder(Protocol):
 
     @property
     def model_id(self) -> str:
-        """The identity of the vectors: model, revision, dimension. Stored beside each vector."""
+        """The identity of the vectors: model, revision, dimension. Stored with the vectors."""
 
     @property
     def dim(self) -> int:
@@ -67,7 +67,7 @@ def checked(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
     """Return the vectors of `texts`, one row each, computed in the embedder's batch size.
 
     Raises:
-        InvalidInputError: `texts` is no list of texts, or `kind` is unknown.
+        InvalidInputError: `texts` is not a list of texts, or `kind` is unknown.
         ProviderError: the embedder failed, or its result has a wrong shape, type or value.
     """
     if kind not in ("query", "document"):
@@ -79,7 +79,7 @@ def checked(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
         (batch, _batch(embedder, [given[place] for place in batch], kind))
         for batch in (places[at : at + size] for at in range(0, len(places), size))
     ]
-    # Only now: some embedders learn their dimension from their first result.
+    # After the first batch: some embedders learn their dimension from their first result.
     vectors = np.zeros((len(given), _dim(embedder)), dtype=np.float32)
     for batch, part in parts:
         vectors[batch] = part
@@ -170,11 +170,11 @@ def _dim(embedder: Embedder) -> int:
 
 
 class HashEmbedder:
-    """Vectors from spelling alone, without a model; the same on every machine and version.
+    """Vectors from spelling alone, without a model; equal on every machine and version.
 
     For tests, examples and stores that must not depend on a model: shared letters count, meaning
-    does not. Each word and each trigram in it adds or subtracts one at the index that its blake3
-    hash names (signed feature hashing). Queries and documents are treated alike.
+    does not. Each word, and each trigram in it, adds or subtracts one at an index given by its
+    blake3 hash (signed feature hashing). Queries and documents are treated alike.
     """
 
     is_spelling = True
@@ -228,6 +228,6 @@ class HashEmbedder:
 
 def _hash_words(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).casefold()
-    # A text of symbols alone has no such words, but it is a text.
+    # A text of symbols has no such words, but it still needs a vector.
     found = _HASH_WORD.findall(folded) or folded.split()
     return [word[:HASH_WORD_CHARS_MAX] for word in found]

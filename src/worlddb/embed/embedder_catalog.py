@@ -2,9 +2,9 @@
 
     embedder_named("wordllama") ──▶ Embedder        installable_model("arctic-embed-s") ──▶ files
 
-Making an embedder is cheap: its model is loaded at the first text. Every `model_id` is itself such
-a name, so a store can record which embedder made its vectors. An installable model is a folder in
-the models folder. A file is the right one if its hash is; it does not matter where it came from.
+Making an embedder is cheap: its model is loaded by the first text. Every `model_id` is also a valid
+name, so a store can record which embedder made its vectors. An installable model is a folder in the
+models folder. A file is accepted by its hash, wherever it came from.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ HUB = "https://huggingface.co"
 class ModelFile:
     """One file of a model: its name here, its path on the hub, its size and its hash.
 
-    A `text` file may have the line ends of another system; they become newlines before the file
-    is hashed and stored.
+    A `text` file may have line ends of another system; they become newlines before the file is
+    hashed and stored.
     """
 
     name: str
@@ -45,8 +45,8 @@ class InstallableModel:
     """A model that can be installed.
 
     `model_id` is stored with its vectors. `query_prefix` is put before each question, as in the
-    training of the model. Texts are cut after `tokens_max` tokens. `usual_cosine` is that of a
-    question and texts that have nothing to do with it.
+    training of the model. Texts are cut after `tokens_max` tokens. `usual_cosine` is the cosine of
+    a question and unrelated texts.
     """
 
     name: str

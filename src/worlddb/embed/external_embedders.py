@@ -4,8 +4,8 @@
 
 Requests, retries and errors are in `worlddb.embed.json_client`.
 
-`sentence_transformers` and `fastembed` are large, optional libraries. They are imported at the
-first text and may download the model then; until then the name of the model is not checked.
+`sentence_transformers` and `fastembed` are large, optional libraries. They are imported by the
+first text, which may also download the model; the model's name is not checked before.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from worlddb.model.inputs import check_whole
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingEndpoint:
-    """The server, the model, and how long to keep trying.
+    """The address of an embedding endpoint: server, model, and retry settings.
 
-    `dimensions` asks for shorter vectors, where the model can shorten them. The prefixes are put
-    before each text, for models that tell questions from documents by a prefix.
+    `dimensions` asks for shorter vectors, if the model can shorten them. The prefixes are put
+    before each text, for models that distinguish questions and documents by a prefix.
     """
 
     base_url: str

@@ -111,14 +111,14 @@ class JsonClient:
         self._opener = _opener(server.base_url)
 
     def send(self, path: str, body: bytes | None, *, tries: int | None = None) -> bytes:
-        """Return the body of a good answer, trying again while trying again may help.
+        """Return the body of a successful response, with retries after temporary errors.
 
-        Without a body it is a GET. `tries` is how often at most, if not as often as the server's
-        settings say.
+        Without a body it is a GET. `tries` is the maximum number of attempts; the default is in the
+        server's settings.
 
         Raises:
-            EndpointRefusedError: the server said no, and asking again will not change that.
-            EndpointUnavailableError: it was busy, broken or silent at every try.
+            EndpointRefusedError: the server refused; a retry would not help.
+            EndpointUnavailableError: the server was busy, failing or silent at every attempt.
         """
         tries = tries or self._server.retries + 1
         for number in range(tries):
@@ -278,7 +278,7 @@ class CircuitBreaker:
             log.warning("%s answers again", self._name)
 
     def reason(self) -> str | None:
-        """Return why not to ask now; None if the endpoint works or the caller is the probe."""
+        """Return why not to ask now; None if the circuit is closed or the caller is the probe."""
         with self._lock:
             if self._reason is None:
                 return None

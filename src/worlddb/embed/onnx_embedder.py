@@ -2,14 +2,14 @@
 
     text ──WordPiece──▶ ids ──model──▶ the first token's vector, unit length; or every token's
 
-The weights are 8-bit, and the model scales its activations by the largest value it sees in a run.
-In a batch that would make a text's vector depend on its neighbours, so each text runs alone: the
-same text has the same vector in every batch, and a rebuilt index equals the old one. On short
-texts that costs some speed; long ones are faster alone.
+The weights are 8-bit, and the model scales its activations by the largest value of a run. In a
+batch a text's vector would depend on the other texts, so each text runs alone: the same text has
+the same vector in every batch, and a rebuilt index equals the old one. This costs some speed for
+short texts; long ones are faster alone.
 
-WordPiece is the tokenizer of the BERT family (uncased). Ours is small and needs no library. It
-gives the same ids as the libraries, with two exceptions: some hundred rare characters that are
-newer than their tables, and "[SEP]" written in a text, which is text here and no control token.
+WordPiece is the tokenizer of the BERT family (uncased). This one is small and needs no library. It
+gives the same ids as the libraries, except for some hundred rare characters that are newer than
+their tables, and for "[SEP]" written in a text, which is text here and not a control token.
 """
 
 from __future__ import annotations
@@ -318,9 +318,9 @@ class LateEmbedder:
 
 
 def is_readable(text: str) -> bool:
-    """Return whether most letters of a text are of the script that the second model has learned.
+    """Return whether most letters of a text are of the script that the second model was trained on.
 
-    Of other scripts it knows single letters at most: compared by them, wrong texts come first.
+    It knows only single letters of other scripts, and would rank wrong texts first.
     """
     letters = [char for char in text if char.isalpha()]
     return 2 * sum(char < LATIN_END for char in letters) >= len(letters)

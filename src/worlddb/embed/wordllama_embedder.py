@@ -9,7 +9,7 @@ installed. In a checkout that was never built, the files of an installed `wordll
 Both files are read without a library: the weights are a JSON header and one array, and the
 tokenizer gave the same ids as the `tokenizers` library for 400,000 texts in many languages. On
 conversations it takes 0.7 to 1.2 of the library's time, since most words are in its cache; long
-words that never occur again take up to eight times as long. It loads in half the time.
+words that never recur take up to eight times as long. It loads in half the time.
 
 W1  Nothing here opens a connection.
 W2  The vector of a text depends on the text alone, not on its batch.
@@ -61,9 +61,9 @@ SPACE = "▁"
 _WORD = re.compile(f"{SPACE}*[^{SPACE}\n]+|{SPACE}+|\n")
 _CONTROL = re.compile("(<unk>|</?s>)")
 
-LENGTH_VAGUE = 5.0  # of the vector of a word that says little: "some" 1.9, "during" 4.8
-LENGTH_TELLING = 14.0  # of one that says what is asked for: "format" 13.7, "rent" 17.5
-TELLS_MIN = 0.05  # No word says nothing at all.
+LENGTH_VAGUE = 5.0  # vector length of a word that says little: "some" 1.9, "during" 4.8
+LENGTH_TELLING = 14.0  # vector length of a word that says much: "format" 13.7, "rent" 17.5
+TELLS_MIN = 0.05  # every word counts a little
 
 _loading = threading.Lock()
 _loaded: StaticModel | None = None
@@ -76,13 +76,13 @@ class StaticModel(NamedTuple):
     table: NDArray[np.float16]
 
     def sum_of(self, ids: Sequence[int]) -> Vectors:
-        """Return the sum of some rows. They are widened here: the whole table would take longer."""
+        """Return the sum of some rows, widened here: widening the whole table would take longer."""
         summed: Vectors = self.table.take(ids, axis=0).astype(np.float32).sum(axis=0)
         return summed
 
 
 class WordLlamaEmbedder:
-    """The default embedder. The model is loaded at the first text; questions are texts like any."""
+    """The default embedder. Its model is loaded by the first text; questions are plain texts."""
 
     model_id = MODEL_ID
     dim = DIM
@@ -109,11 +109,11 @@ class WordLlamaEmbedder:
         return reads_latin(text)
 
     def lacking(self, words: Sequence[str], texts: Sequence[str]) -> list[float]:
-        """Return how much of each word some texts lack, 0 to 1.
+        """Return how far some texts fail to cover each word, 0 to 1.
 
         It is 0 if a word of the texts means the same, or if the word says nothing by itself. The
-        longer the vector of a word, the more it says: that is how the model was trained to weigh
-        the words of a sentence. Only static models have this method.
+        longer the vector of a word, the more the word says, because the model was trained to weigh
+        the words of a sentence by it. Only static models have this method.
         """
         said = list({word for text in texts for word in _PLAIN.findall(text[:READ_CHARS].lower())})
         if not words:

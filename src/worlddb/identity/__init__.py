@@ -1,1 +1,1 @@
-"""Identity: which node of the store a name means."""
+"""Identity: finds the node of the store that a name refers to."""

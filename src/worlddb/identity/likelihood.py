@@ -1,4 +1,4 @@
-"""The probability that two names mean one thing, from the names and from attributes.
+"""The probability that two names refer to one thing, from the names and from attributes.
 
 The odds are those of record linkage. Each pair of words counts by its rarity in the store, less a
 loss for the way in which the words match. Attributes add or subtract. Each further name in the
@@ -6,11 +6,12 @@ store makes an accidental match more likely.
 
     log odds = Σ log(names / names with the word) − losses + attributes − log(names)
 
-This formula holds for people with several names. Anything else seldom shares its name by accident;
-and for a single name of a person, only the other people with that name can be counted.
+The formula is for people with several names. Other things seldom share a name by accident, and for
+a single name of a person only the other people with that name can be counted.
 
-All weights are natural logarithms of odds: 0 says nothing, 3 makes it twenty times as likely. A
-doubt is a reason not to act on the names alone. Attributes may outweigh doubts, never vetoes.
+All weights are natural logarithms of odds: 0 changes nothing, 3 makes a match twenty times as
+likely. A doubt is a reason not to act on the names alone. Attributes may outweigh doubts, never
+vetoes.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ _PART_DOUBT = "part of a name"
 
 @dataclass(frozen=True, slots=True)
 class Corroboration:
-    """What the attributes say: a weight, and which attributes agree, nearly agree, differ, forbid.
+    """The result of comparing attributes: a weight, and which agree, nearly agree, differ, forbid.
 
-    `strong`: a date of birth or an identifier agrees.
+    `strong` if a date of birth or an identifier agrees.
     """
 
     weight: float = 0.0
@@ -78,7 +79,7 @@ NO_CORROBORATION = Corroboration()
 def corroborate(
     left: Mapping[str, str], right: Mapping[str, str], settings: ResolverSettings
 ) -> Corroboration:
-    """Return what the attributes that both have say; both must be `cleaned`."""
+    """Return the comparison of the attributes that both have; both must be `cleaned`."""
     lists: dict[str, list[str]] = {"agree": [], "close": [], "differ": [], "forbid": []}
     weight = shared = 0.0
     for name in sorted(left.keys() & right.keys()):
@@ -165,7 +166,7 @@ def _compare_identifiers(one: str, other: str) -> tuple[str, float]:
 
 
 def _compare_shared(name: str, one: str, other: str) -> tuple[str, float]:
-    """Compare an attribute that many people share: a longer value says more."""
+    """Compare an attribute that many people share; a longer value weighs more."""
     letters = min(len(one), len(other))
     amount = 0.7 if letters <= 3 else 2.0 if letters <= 5 else 3.0
     if one == other:
@@ -180,7 +181,7 @@ def _compare_shared(name: str, one: str, other: str) -> tuple[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The confidence that two names mean one thing, the doubts, and the evidence."""
+    """The confidence that two names refer to one thing, the doubts, and the evidence."""
 
     confidence: float
     doubts: tuple[str, ...]
@@ -198,14 +199,14 @@ def judge(
     person: bool,
     first_alone: bool = False,
 ) -> Judgement:
-    """Return how likely two names mean one thing, and the doubts about it.
+    """Return how likely two names refer to one thing, and the doubts about it.
 
-    `first_alone`: one name is the first name of the other, as `is_first_alone` says. The people
-    who share it are then counted, and the caller checks that nobody else is meant.
+    `first_alone` if one name is the first name of the other, as `is_first_alone` says. The people
+    who share it are then counted, and the caller checks whether another one is meant.
     """
     log_odds, by_chance = _name_odds(likeness, population, settings, person, first_alone)
     doubts, loss = _doubts(left, right, likeness, person)
-    # In a large population the counts tell a slip from a name; in a small one its form must.
+    # In a large population counts decide what is a slip; in a small one the form of the word does.
     counted = person and population.names >= settings.names_at_least
     if not likeness.differs:
         doubts += slip_doubts(likeness, population, counted=counted)

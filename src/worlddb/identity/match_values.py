@@ -2,9 +2,9 @@
 
     candidate + options ──resolve()──▶ Resolved(match) | Ambiguous(options) | New(considered)
 
-The *candidate* is the name that was said, the *options* are the nodes that it may mean. A caller
-reuses a node when the match says `reuses`, and stages a `same_as` proposal for every match that
-says `proposes`. All other values only explain the answer.
+The *candidate* is the name in the text, the *options* are the nodes that it may refer to. A caller
+reuses a node if the match has `reuses`, and stages a `same_as` proposal for every match with
+`proposes`. All other values only explain the result.
 """
 
 from __future__ import annotations

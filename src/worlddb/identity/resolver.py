@@ -1,15 +1,15 @@
-"""Resolver: decides which of several nodes a name means, by tiers from certain to vague.
+"""Resolver: decides which of several nodes a name refers to, by tiers from certain to vague.
 
     exact ──▶ fuzzy ──▶ phonetic ──▶ embedding ──▶ tiebreaker
 
-A tier is a function of one option; it returns a match or None. The tiers run in order until one of
-them is certain. A *veto* keeps two names apart however similar they look. The vetoes come from
-known errors of systems that merge by similarity: GPT-4 with GPT-4o, North with South Korea, a
-father with his son. A match with a veto neither reuses nor proposes a node; it explains a `New`.
+A tier is a function of one option that returns a match or None. The tiers run in order until one is
+certain. A *veto* keeps two names apart however similar they look. The vetoes come from known errors
+of systems that merge by similarity: GPT-4 with GPT-4o, North with South Korea, a father with his
+son. A match with a veto neither reuses nor proposes a node; it only explains a `New`.
 
 R1  The answer depends on the set of options, not on their order.
 R2  Sound, nicknames and first names alone never resolve; such a match is at most `Ambiguous`.
-R3  A vetoed match is never acted on, whoever breaks the tie.
+R3  A vetoed match is never acted on, not even by the tiebreaker's choice.
 G1  Vetoes are symmetric.
 G2  Equal names have no veto.
 G3  No similarity, sound or vector overrides a veto.
@@ -149,7 +149,7 @@ def _has_no_initial(left: Name, right: Name, likeness: Likeness, person: bool) -
 
 
 class TypeKinds(NamedTuple):
-    """What two types say: types `agree` if they are equal or one of them is generic."""
+    """The types of candidate and option; they `agree` if they are equal or one is generic."""
 
     is_person: bool
     may_be_person: bool
@@ -171,7 +171,7 @@ class PreparedCandidate:
         self._kinds: dict[str, TypeKinds] = {}
 
     def kinds_with(self, type_: str) -> TypeKinds:
-        """Return what the types of the candidate and of an option say together."""
+        """Return the comparison of the candidate's type with an option's."""
         found = self._kinds.get(type_)
         if found is None:
             settings = self.settings
@@ -184,7 +184,7 @@ class PreparedCandidate:
         return found
 
     def compare(self, left: Name, right: Name) -> Likeness:
-        """Return how alike two names are; kept, because many options may have the same name."""
+        """Return how alike two names are; cached, because many options may have the same name."""
         found = self._compared.get((left.text, right.text))
         if found is None:
             found = compare(left, right, self.settings.word_jaro_winkler)
@@ -210,7 +210,7 @@ class PreparedOption:
 
     @property
     def corroboration(self) -> Corroboration:
-        """What the attributes of candidate and option say."""
+        """The comparison of the attributes of candidate and option."""
         candidate = self.candidate
         if not candidate.attributes or not self.node.attributes:
             return NO_CORROBORATION
@@ -263,7 +263,7 @@ def readable_names(node: NamedNode, settings: ResolverSettings) -> list[Name]:
 
 
 def match_exact(option: PreparedOption) -> Match | None:
-    """Match an equal name or alias. Of one type it is the same node, unless the name is common."""
+    """Match an equal name or alias; with the same type it is the same node, unless it is common."""
     candidate, found = option.candidate, []
     for right in option.names:
         if (left := candidate.keys.get(right.key)) is not None:
@@ -301,9 +301,9 @@ def match_phonetic(option: PreparedOption) -> Match | None:
 def match_embedding(option: PreparedOption) -> Match | None:
     """Match vectors that point the same way: different words for one thing.
 
-    Names that share a word are close whatever they name (Red Cross, Red Cross Society); the tiers
-    before have judged those by their letters and know better. Roles of one owner are close, too:
-    my landlord, my neighbour.
+    Names that share a word have close vectors whatever they refer to (Red Cross, Red Cross
+    Society), so earlier tiers have judged those by their letters. Roles of one owner are close,
+    too: my landlord, my neighbour.
     """
     candidate, settings = option.candidate, option.candidate.settings
     cosine = _cosine(candidate.node, option.node)
@@ -448,7 +448,7 @@ class Resolver:
             if tier != "exact" and near is None:
                 near = [option for option in seen if option.is_near]
                 if not near:
-                    break  # As of most new names: no option is alike enough for any further tier.
+                    break  # As for most new names, no option is similar enough.
             here = map(TIER_MATCHERS[tier], seen if near is None else near)
             matches = _doubt_shared_forms([match for match in here if match is not None])
             matches = _doubt_shared_firsts(matches, prepared, seen)

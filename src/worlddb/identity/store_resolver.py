@@ -1,19 +1,19 @@
-"""Finds the node of a store that a name means, on one snapshot and in one world.
+"""Finds the node of a store that a name refers to, on one snapshot and in one world.
 
     names, attributes ──keys──▶ name index ──┐
     vector ──────────nearest──▶ held world ──▶ visible nodes ──▶ tiers ──▶ Verdict
 
 This module only reads; `ingest/plan.py` acts on a verdict. A drafted node has no vector yet,
-because a write never waits for a model; a stored node has one if `vectors` are given. Everything
-is read for many names at once (`fetch`) and kept for the snapshot, so a text with six names costs
+because a write never waits for a model; a stored node has one if `vectors` are given. Everything is
+read for many names at once (`fetch`) and kept for the snapshot, so a text with six names costs
 about as many statements as a text with one.
 
-Names are filed under keys, which find the few possible names among a million. A key with more than
-`ResolverSettings.key_names_max` names is skipped: it is too common to decide. Words are also filed
-in pairs, so that a common word hides no name.
+Names are indexed by keys, which find the few possible names among a million. A key with more than
+`ResolverSettings.key_names_max` names is skipped: it is too common to decide. Words are also
+indexed in pairs, so that a common word hides no name.
 
     =john smith    the folded name
-    n:john smith   the name as a text says it, where that differs: without signs and qualifier
+    n:john smith   the name as a text has it, if different: without signs and qualifier
     w:john         the longest words, and the last two joined: rare words, whatever is beside them
     p:j5 s53       the sounds of the first and the last word: slips in both, in either order
     b:joh smi      their first letters: slips further on that change the sound
@@ -65,16 +65,16 @@ from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, View, inside, moment_of
 
-NAMES_CACHED = 1 << 12  # a text's names are looked up, compared and filed in turn
+NAMES_CACHED = 1 << 12  # a write looks up, compares and indexes the names of a text
 KEY_WORDS_MAX = 3  # the longest words of a name are the rarest; more keys make the index larger
 KEY_PREFIX_CHARS = 3  # a slip in the first three letters is rare
 BEHIND_MAX = EMBED_BATCH
-"""Up to this many nodes without a vector are embedded at once; for more, a write does not wait."""
+"""Nodes without a vector that are embedded at once; with more, the embedding tier is skipped."""
 PLAIN_NAME_CHARS_MAX, PLAIN_NAME_WORDS_MAX = 40, 4
 """A longer name may be a sentence; the tiers check that."""
 NEAREST_MAX = 8  # options by meaning: the embedding tier proposes few nodes; more would be noise
 UNINDEXED_MAX = 1_000  # the newest nodes are compared one by one while the index is behind
-EQUAL_TEXTS_MAX = 200  # equal texts of one world that are compared; more tell nothing new
+EQUAL_TEXTS_MAX = 200  # equal texts of one world that are compared; more add nothing
 GENERIC_TYPES = ("Entity",)
 NO_ATTRIBUTES: Mapping[str, str] = MappingProxyType({})
 
@@ -83,7 +83,7 @@ _ROLE = re.compile(r"(?:my|our|your|his|her|its|their)\s|\S.*['’]s?\s", re.IGN
 
 @lru_cache(maxsize=NAMES_CACHED)
 def block_keys(name: str) -> frozenset[str]:
-    """Return the keys under which a name is filed."""
+    """Return the keys under which a name is indexed."""
     parts = read_name(name)
     return frozenset(_block_keys(name, parts)) if parts.key else frozenset()
 
@@ -136,7 +136,7 @@ def name_index(store: Store) -> NameIndex:
 def identifying(name: str, aliases: Sequence[str]) -> tuple[str, ...]:
     """Return the names that identify a node: roles are left out.
 
-    "My sister" finds a person, but it may be said of two people.
+    "My sister" finds a person, but two people may be called so.
     """
     return (name, *(alias for alias in aliases if not _ROLE.match(alias)))
 
@@ -179,7 +179,7 @@ class StoreResolver:
     ) -> None:
         self.reader = view.reader
         self.view = view
-        # Texts are compared with what the writer may see, which may be less than the names' world.
+        # Texts are compared only with those that the writer may see, which may be fewer.
         self.said = said or view
         self._tiebreaker = tiebreaker
         self._settings = settings
@@ -201,7 +201,7 @@ class StoreResolver:
     def matches(self, node: DraftNode) -> tuple[Match, ...]:
         """Return the nodes that a drafted node is or may be, best first.
 
-        Of a word that may be no name at all: the only node of exactly this name and type, if any.
+        For a word that may not be a name: the only node of exactly this name and type, if any.
         """
         named, found = self._fetched.get(node.key) or (_named(node), None)
         found = found or self._exact(named)
@@ -212,8 +212,8 @@ class StoreResolver:
     def _exact(self, named: NamedNode) -> Match | None:
         """Resolve without the tiers: the only visible node with exactly this name and type.
 
-        None if an attribute could speak against it or another node has the name; then the tiers
-        decide.
+        None if the tiers must decide: an attribute could speak against the node, or another node
+        has the name.
         """
         key = self._whole_key(named)
         seen = self._keep(self._bearers(key)) if key else ()
@@ -234,7 +234,7 @@ class StoreResolver:
         )
 
     def _whole_key(self, named: NamedNode) -> str:
-        """Return the key of a name that may be resolved by that key alone; else an empty text."""
+        """Return the key of a name that this key alone may resolve; otherwise an empty text."""
         if "exact" not in self._settings.tiers or named.attributes or len(named.names) > 1:
             return ""
         name = named.names[0]
@@ -242,7 +242,7 @@ class StoreResolver:
         return "" if len(key.split()) > PLAIN_NAME_WORDS_MAX or self._unindexed() else key
 
     def _bearers(self, key: str) -> set[int]:
-        """Return the rows that have exactly this name, here and everywhere, as far as filed."""
+        """Return the rows indexed with exactly this name, here and everywhere."""
         filed = f"={key}"
         return {
             *self._filed[self._home].get(filed, ()),
@@ -250,7 +250,7 @@ class StoreResolver:
         }
 
     def of(self, named: NamedNode, apart: set[int]) -> tuple[Match, ...]:
-        """Return the matches of a candidate, without the options whose rows are in `apart`."""
+        """Return the matches of a candidate, without options whose rows are in `apart`."""
         rows = self._best(self._candidates(named), self._most(named))
         if self._vectors is not None and named.vector is not None:
             types = {named.type, *GENERIC_TYPES}
@@ -268,8 +268,8 @@ class StoreResolver:
     def _fitting(self, named: NamedNode, rows: set[int]) -> set[int]:
         """Return the rows that a tier may match, or that have the same first word.
 
-        Most rows share a single word, or how it sounds. That is told by their names, before they
-        are made options; aliases, attributes and vectors are for the tiers.
+        Most rows share a single word, or its sound. Their names alone show that, before aliases,
+        attributes and vectors are read for the tiers.
         """
         if named.attributes or named.vector is not None:
             return rows
@@ -301,8 +301,8 @@ class StoreResolver:
     def fetch(self, nodes: Sequence[DraftNode]) -> None:
         """Read everything that the verdicts on these drafted nodes need, in few statements.
 
-        Names that are here exactly are told by their own key. Only what is left is looked up by
-        the keys of similar names.
+        Exact names are looked up by their own key; only the other names by the keys of similar
+        names.
         """
         named = [_named(node) for node in nodes]
         whole = {key for one in named if (key := self._whole_key(one))}
@@ -318,7 +318,7 @@ class StoreResolver:
         self._read_notes(self._keep(rows))
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
-        """Return the ids whose nodes are visible here: neither ended nor erased."""
+        """Return the ids whose nodes are visible here, neither ended nor erased."""
         rows = {row: ident for ident in ids if (row := self.reader.node_row(ident)) is not None}
         return {rows[row] for row in self.view.keep(rows)}
 
@@ -342,9 +342,9 @@ class StoreResolver:
         return None
 
     def alike(self, texts: Iterable[tuple[str, str, str]], parent: int) -> list[int]:
-        """Return the rows that the content index has for any (type, name, content) in a world.
+        """Return the rows in the content index for any (type, name, content) in a world.
 
-        A node that was born in the root world may live in this one by now.
+        A node that was born in the root world may live in this world by now.
         """
         keys = [content_key(*text, world) for text in texts for world in {parent, ROOT_ROW}]
         now = to_micros(self.view.moment.now, "now")
@@ -376,8 +376,8 @@ class StoreResolver:
         telling = self._settings.key_names_max
         shared: dict[int, int] = {}
         for key in keys:
-            # Some of the nodes with exactly this name are always compared, however many there are:
-            # otherwise the one in this world would seem to be the only one.
+            # Some nodes with exactly this name are always compared, however many there are:
+            # otherwise # the one in this world would seem to be the only one.
             for row in {*here[key][:telling], *everywhere[key][:telling]}:
                 if row not in self._outside:
                     shared[row] = shared.get(row, 0) + 1
@@ -387,7 +387,7 @@ class StoreResolver:
         return sorted(shared, key=lambda row: (-shared[row], row))
 
     def _file(self, keys: set[str]) -> None:
-        """Read the rows filed under keys, in this world and (for its members) in all.
+        """Read the rows indexed under keys, in this world and (for its members) in all.
 
         A key with more rows than `key_names_max` decides nothing, unless it is the name itself.
         """
@@ -406,9 +406,9 @@ class StoreResolver:
             self._leave_out(missing)
 
     def _leave_out(self, keys: Iterable[str]) -> None:
-        """Find which rows filed under keys in other worlds are no members here, all at once.
+        """Drop the rows indexed in other worlds that are not members here, all at once.
 
-        In a store of many tenants most are not. Their bodies need not be read.
+        In a store of many tenants most are not, and their bodies need not be read.
         """
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
         others: set[int] = set()
@@ -493,7 +493,7 @@ class StoreResolver:
         ]
 
     def _told(self, row: int, asked: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a node's attributes: of several values the one that was asked for, or the last."""
+        """Return a node's attributes; of several values the requested one, or the last."""
         if not self._attributes[row]:
             return NO_ATTRIBUTES
         wanted = cleaned(asked)
@@ -527,9 +527,9 @@ def _named(node: DraftNode) -> NamedNode:
 class NameVectors:
     """The vectors of one store's names, for the embedding tier.
 
-    A write never waits for a model. A store that was never searched has no vectors and stays
-    without. If many nodes lack a vector, the next search embeds them. A world that is too large to
-    be held in memory is not searched here.
+    A write never waits for a model. A store that was never searched has no vectors, and this adds
+    none. If many nodes lack a vector, the next search embeds them. A world too large to be held is
+    not searched here.
     """
 
     def __init__(self, search: Search, vectors: Vectors) -> None:
@@ -538,9 +538,9 @@ class NameVectors:
 
     @classmethod
     def at_hand(cls, search: Search, store: Store) -> NameVectors | None:
-        """Return the vectors of a store, brought up to date; None if that would take long.
+        """Return the vectors of a store, up to date; None if updating them would take long.
 
-        A failing embedder counts as none: the embedding tier only ever adds a proposal.
+        A failing embedder gives None: the embedding tier only ever adds a proposal.
         """
         if not search.has_vectors:
             return None
@@ -558,7 +558,7 @@ class NameVectors:
     def of(self, reader: Reader, bodies: Iterable[BodyRow]) -> dict[int, Vector]:
         """Return the vectors of the nodes that have a name and no content.
 
-        Contents about two things of one kind are close, so they would mislead.
+        Contents about two things of one kind are similar, so they would mislead.
         """
         rows = [body.row for body in bodies if not body.content]
         model = self._vectors.model(reader)

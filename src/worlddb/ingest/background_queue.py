@@ -1,14 +1,14 @@
-"""Background queue: work after a commit that no caller waits for; its one job is reclustering.
+"""Background queue: work after a commit, in a thread; its only job is reclustering.
 
-`Recluster` compares the named nodes within two hops of a write once more, also by their vectors
-where the store has any, because one memory may make clear whom another one meant. Matches are
-proposed with a `same_as` edge, never merged.
+`Recluster` compares the named nodes within two hops of a write once more, also by their vectors if
+the store has any, because one memory may clarify whom another one meant. Matches are proposed with
+a `same_as` edge, never merged.
 
 `BackgroundQueue` has one thread. Nodes with the same key that wait together are processed together.
-After each job the thread rests several times as long as the job took, so under load more nodes come
-together and callers keep most of the processor time. It does not rest while somebody waits for it
+After each job the thread pauses several times as long as the job took, so under load more nodes
+collect and callers keep most of the processor time. It does not pause while a caller waits for it
 or closes it. `wait` returns when everything is done. `close`, and the end of the process, wait only
-for a moment; what is not done by then is dropped, and `done` says so.
+briefly; unfinished work is dropped and recorded in `done`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import find, moment_of, proposals
 from worlddb.write.transaction import transact
 
-KEPT_MAX = 100  # Results kept for `db.reclustered`; bounds memory.
+KEPT_MAX = 100  # results kept for `db.reclustered`; bounds the memory
 TOGETHER_MAX = 64
-"""Puts that are worked on together at most, so that no snapshot is held for long."""
+"""Puts that are processed together at most, so that no snapshot is held for long."""
 RESTS = 9
-"""The thread rests this many times as long as it worked: a tenth of the time is for the work."""
-REST_S_MAX = 5.0  # A long piece of work must not put off the next one for minutes.
+"""Pauses are this many times as long as the work: the work gets a tenth of the time."""
+REST_S_MAX = 5.0  # a long job must not delay the next one for minutes
 IDLE_S = 0.2
-"""How long an idle thread waits for more. A process that ends without closing waits as long."""
+"""How long an idle thread waits for work. A process that ends without closing waits as long."""
 CLOSING_S_MAX = 1.0
-"""How long closing, or the end of the process, waits for work that was put."""
+"""How long closing, or the end of the process, waits for queued work."""
 THREAD_NAME = "worlddb-background"
 
 _Item = TypeVar("_Item")
@@ -51,7 +51,7 @@ Work = Callable[[Sequence[Nodes]], list[Proposal]]
 
 
 class LeftError(Exception):
-    """Queued work was dropped, because the store was closed or the process is ending."""
+    """Work was dropped, because the store is closed or the process ends."""
 
     def __init__(self) -> None:
         super().__init__("the store was closed first; db.recluster(nodes) does it")
@@ -59,7 +59,7 @@ class LeftError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclustered(Plain):
-    """What looking again at a neighbourhood found, or why it failed."""
+    """The result of comparing a neighbourhood again, or its error."""
 
     nodes: tuple[Id, ...]
     proposals: tuple[Proposal, ...] = ()
@@ -74,7 +74,7 @@ class _Task:
 
 
 class BackgroundQueue:
-    """The queue of one open store."""
+    """The background queue of one open store."""
 
     def __init__(self) -> None:
         self._state = threading.Condition()
@@ -87,9 +87,9 @@ class BackgroundQueue:
         self.done: deque[Reclustered] = deque(maxlen=KEPT_MAX)
 
     def put(self, key: Hashable, nodes: Nodes, work: Work) -> None:
-        """Queue work on nodes behind the work of all other keys that wait.
+        """Queue work on nodes, behind all other keys that wait.
 
-        `work` is called once with everything that was put under its key meanwhile. Its result or
+        `work` is called once with everything that was queued under its key meanwhile. Its result or
         error is added to `done`. A closed queue does nothing.
         """
         with self._state:
@@ -100,14 +100,15 @@ class BackgroundQueue:
                 tasks.append(_Task(work))
             tasks[-1].puts.append(nodes)
             if self._thread is None:
-                # No daemon: a process that ends without closing still does what it has time for.
+                # Not a daemon: a process that ends without closing still does the work it has time
+                # for.
                 self._thread = threading.Thread(target=self._run, name=THREAD_NAME)
                 self._thread.start()
             self._state.notify_all()
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work wait or are being done."""
+        """The number of jobs that wait or run."""
         with self._state:
             return sum(map(len, self._waiting.values())) + (self._running is not None)
 
@@ -123,7 +124,7 @@ class BackgroundQueue:
                 self._rest(min(RESTS * took_s, REST_S_MAX))
 
     def _next(self) -> _Task | None:
-        """Take the task that waits longest; if none comes, end the thread and return None."""
+        """Take the job that has waited longest; if none comes, end the thread and return None."""
         with self._state:
             self._state.wait_for(lambda: self._waiting or self._closed, IDLE_S)
             if self._waiting and self.is_over():
@@ -136,36 +137,36 @@ class BackgroundQueue:
             task = self._running = tasks.popleft()
             del self._waiting[key]
             if tasks:
-                self._waiting[key] = tasks  # At the end: the others come first.
+                self._waiting[key] = tasks  # At the end, behind other keys.
             return task
 
     def is_over(self) -> bool:
-        """Return whether the time for finishing queued work is over: the store or process ends.
+        """Return whether closing, or the end of the process, no longer waits for work.
 
-        Long work asks this now and then, and raises `LeftError` if it is so.
+        Long work checks this now and then, and raises `LeftError` if it is true.
         """
         if self._until is None and (self._closed or _process_ends()):
             self._until = time.monotonic() + CLOSING_S_MAX
         return self._until is not None and time.monotonic() >= self._until
 
     def _leave(self) -> None:
-        """Drop the tasks that still wait, and record that in `done`."""
+        """Drop the waiting jobs, and record that in `done`."""
         for tasks in self._waiting.values():
             self.done.extend(_left(task) for task in tasks)
         self._waiting.clear()
         self._state.notify_all()
 
     def _rest(self, seconds: float) -> None:
-        """Pause between tasks, unless somebody waits for the queue or the process is ending."""
+        """Pause, unless a caller waits for the work or the process ends."""
         end = time.monotonic() + seconds
         while not _process_ends() and (left_s := end - time.monotonic()) > 0:
             if self._state.wait_for(lambda: self._hurried or self._closed, min(left_s, IDLE_S)):
                 return
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until everything that was put is done; return whether it was done in time.
+        """Wait until all queued work is done; return whether that was in time.
 
-        False if the store is closed meanwhile and some of the work was dropped.
+        False if the store is closed meanwhile and work was dropped.
         """
         with self._state:
             left = [task for tasks in self._waiting.values() for task in tasks]
@@ -185,9 +186,9 @@ class BackgroundQueue:
         return self._closed and self._thread is None
 
     def close(self) -> None:
-        """Take no more work; finish what was put as far as there is time, and drop the rest.
+        """Accept no more work; finish what there is time for, and drop the rest.
 
-        A KeyboardInterrupt drops all tasks that have not begun.
+        A KeyboardInterrupt drops all jobs that have not begun.
         """
         try:
             with self._state:
@@ -204,7 +205,7 @@ class BackgroundQueue:
     def _join(self) -> None:
         """Wait until the thread has ended.
 
-        `Thread.join`, interrupted once, takes a thread for ended that still runs.
+        After an interrupt, `Thread.join` reports a thread as ended that still runs.
         """
         with self._state:
             while self._thread is not None and self._thread.is_alive():
@@ -224,7 +225,7 @@ def unless(is_over: Callable[[], bool], items: Iterable[_Item]) -> Iterator[_Ite
 
 
 def _process_ends() -> bool:
-    """Return whether only threads of this kind keep the process from ending."""
+    """Return whether only threads of this queue keep the process alive."""
     return not threading.main_thread().is_alive() and all(
         thread.daemon or thread.name == THREAD_NAME or not thread.is_alive()
         for thread in threading.enumerate()
@@ -232,29 +233,29 @@ def _process_ends() -> bool:
 
 
 def _left(task: _Task) -> Reclustered:
-    """Return the record of work that was dropped."""
+    """Return the record of dropped work."""
     nodes = tuple(ident for put in task.puts for ident in put)
     error = LeftError()
     return Reclustered(nodes=nodes, error=f"{type(error).__name__}: {error}")
 
 
 def _done(task: _Task) -> Reclustered:
-    """Do a piece of work; return its record."""
+    """Run a job; return its record."""
     nodes = tuple(ident for put in task.puts for ident in put)
     try:
         return Reclustered(nodes=nodes, proposals=tuple(task.work(task.puts)))
-    except Exception as error:  # Any error: no caller waits for it, and the next task is due.
+    except Exception as error:  # Any error: it is recorded, and the next job runs.
         return Reclustered(nodes=nodes, error=f"{type(error).__name__}: {error}")
 
 
 RECLUSTER_ACTOR = "recluster"
-HOPS = 2  # A name, what mentions it, and what else that mentions.
-NEIGHBOURS_MAX = 200  # Bounds a look around a hub; the nearest nodes come first.
+HOPS = 2  # a name, the texts about it, and the other names in these texts
+NEIGHBOURS_MAX = 200  # bounds the work at a hub; the nearest nodes come first
 
 
 @dataclass(frozen=True, slots=True)
 class Reclusterer:
-    """Looks again at neighbourhoods of one store."""
+    """Compares the names in a neighbourhood of one store again."""
 
     store: Store
     registry: Registry
@@ -271,8 +272,8 @@ class Reclusterer:
     ) -> list[Proposal]:
         """Recluster around several groups of nodes, as if one after the other.
 
-        A proposal lets the next look at a node find what is less like it. So a node that is near
-        several groups is looked at as often, as long as that finds anything.
+        A proposal may make a less similar match possible at the next comparison. So a node near
+        several groups is compared once per group, as long as that finds anything.
 
         Raises:
             LeftError: `is_over` became true before the end.
@@ -303,7 +304,7 @@ class Reclusterer:
         settings: ResolverSettings | None,
         is_over: Callable[[], bool],
     ) -> list[tuple[Id, Guess]]:
-        """Return what the nodes that are near at least `turn` of the groups may be the same as."""
+        """Return the candidates for nodes that are near at least `turn` of the groups."""
         name_index(self.store).catch_up()
         by_meaning = settings is None or "embedding" in settings.tiers
         vectors = NameVectors.at_hand(self.search, self.store) if by_meaning else None
@@ -314,7 +315,7 @@ class Reclusterer:
             near: Counter[int] = Counter()
             for ids in unless(is_over, groups):
                 near.update(around.of({_row(reader, ident) for ident in ids}))
-            own = resolver.view.keep_world(near)  # An edge may lead to a name of others.
+            own = resolver.view.keep_world(near)  # An edge may lead to another user's name.
             often = [row for row, times in near.items() if times >= turn and row in own]
             return _new_guesses(resolver, unless(is_over, often))
 
@@ -324,7 +325,7 @@ def _row(reader: Reader, given: bytes | str) -> int:
 
 
 def _new_guesses(resolver: StoreResolver, rows: Iterable[int]) -> list[tuple[Id, Guess]]:
-    """Return the pairs that were not proposed before, each once."""
+    """Return the candidates that were not proposed before, each pair once."""
     reader = resolver.reader
     found: list[tuple[Id, Guess]] = []
     pairs: set[frozenset[bytes]] = set()
@@ -347,10 +348,10 @@ def _new_guesses(resolver: StoreResolver, rows: Iterable[int]) -> list[tuple[Id,
 
 
 class _Neighbourhoods:
-    """The two-hop neighbourhoods of many nodes on one snapshot; each edge is read once.
+    """The nodes within two hops of given nodes, for many of them on one snapshot.
 
-    What was written together is mostly about the same few names, and a name that many texts mention
-    has many edges. So each node's edges are read once, however many neighbourhoods it is in.
+    Texts written together mention mostly the same few names, and a name in many texts has many
+    edges. So the edges of each node are read once, however many neighbourhoods it is in.
     """
 
     def __init__(self, reader: Reader) -> None:
@@ -374,11 +375,11 @@ class _Neighbourhoods:
         """Read the other ends of the edges of rows that were not read before."""
         fresh = {row: set[int]() for row in rows if row not in self._ends}
         for item in self._reader.edges_at(fresh, "both", None, None) if fresh else ():
-            # Being in one scope says nothing about who is who, and the root refers to what waits.
+            # Two nodes in one scope need not be related, and the root refers to the queued texts.
             if item.edge.type != "contains":
                 for row, end in ((item.source, item.target), (item.target, item.source)):
                     if row in fresh and end != ROOT_ROW:
                         fresh[row].add(end)
         for row, ends in fresh.items():
-            # Twice the bound: of so many, enough are not among the nodes seen already.
+            # Twice the bound, so that enough remain without those already in the neighbourhood.
             self._ends[row] = tuple(sorted(ends)[: 2 * NEIGHBOURS_MAX])

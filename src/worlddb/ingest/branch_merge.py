@@ -2,13 +2,13 @@
 
     branch ──BranchWork(reader)──▶ commits since the fork ──apply──▶ tx ──flag_conflicts──▶ Merged
 
-M1  Nodes keep their ids, so a trunk that has not moved gets the state of the branch. An equal text
-    that both sides wrote in one world is one node, as if it had been written twice.
+M1  Nodes keep their ids, so a trunk without commits since the fork gets the state of the branch. A
+    text that both sides wrote in one world is one node, as if it had been written twice.
 M2  Edges are written through their handlers again, in the order of the branch. The effects of
-    handlers on the branch are not copied: they follow again, unless the trunk has moved.
+    handlers on the branch are not copied, because they happen again, unless the trunk has changed.
 M3  An edge that a handler refuses here is left out and reported as a conflict; the rest is merged.
 M4  What both sides have changed is reported (`merge_conflicts.py`); nothing of it ends silently.
-M5  The journal names the branch, how far it was merged, and both parents. A second merge goes on
+M5  The journal names the branch, its last merged commit, and both parents. A second merge continues
     from there; `undo` takes a merge back like any commit.
 """
 
@@ -40,19 +40,19 @@ from worlddb.view.visibility import moment_of
 from worlddb.write.transaction import Transaction, transact
 
 MERGE = "merge"
-"""The kind of the change that names, in the journal, the branch that a commit merged."""
-REFUSED_MAX = 100  # Edges that handlers may refuse; with more, the branch does not fit the trunk.
-NODES_AT_ONCE = 20_000  # Inserted together: bounds the memory of a merge.
-TWINS_MAX = 8  # Equal texts of one world that are looked at; one is usual.
+"""The kind of the journal change that names the branch that a commit merged."""
+REFUSED_MAX = 100  # refused edges; with more, the branch does not fit the trunk
+NODES_AT_ONCE = 20_000  # inserted together; bounds the memory of a merge
+TWINS_MAX = 8  # equal texts of one world that are read; usually there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged(Plain):
-    """What a merge did, or would do: `commit` is None in a dry run, and if nothing was new.
+    """The result of a merge; `commit` is None in a dry run, and if nothing was new.
 
-    The commits of the branch after `since`, up to `until`, were merged: `nodes` and `edges` are how
-    many were new to the trunk. `proposals` are `same_as` edges between names that both sides have
-    written; `conflicts` is what they say differently.
+    The commits of the branch after `since`, up to `until`, were merged; `nodes` and `edges` count
+    what was new to the trunk. `proposals` are `same_as` edges between names that both sides have
+    written; `conflicts` are the contradictions between the sides.
     """
 
     branch: str
@@ -69,7 +69,7 @@ class Merged(Plain):
 
 
 class _CommitWork(NamedTuple):
-    """What one commit of the branch wrote."""
+    """The writes of one commit of the branch."""
 
     nodes: list[NodeScan]
     notes: list[NoteRow]
@@ -78,7 +78,7 @@ class _CommitWork(NamedTuple):
 
 
 class BranchWork:
-    """What the commits of a branch after `since` wrote, read on one snapshot."""
+    """The writes of a branch after commit `since`, read on one snapshot."""
 
     def __init__(self, reader: Reader, since: int) -> None:
         self._reader = reader
@@ -93,7 +93,7 @@ class BranchWork:
         self._ids: dict[int, Id] = {ROOT_ROW: ROOT_ID}
 
     def commits(self) -> Iterator[_CommitWork]:
-        """Yield what each commit wrote, in order."""
+        """Yield the writes of each commit, in order."""
         scan, before = self._reader.scan, self._before
         for row in self._rows:
             yield _CommitWork(
@@ -118,7 +118,7 @@ class BranchWork:
 
 
 class _RefusedEdgeError(Exception):
-    """A handler has refused an edge of the branch, so this attempt is over."""
+    """A handler has refused an edge of the branch, so this attempt ends."""
 
     def __init__(self, ident: bytes, ends: tuple[Id, Id], type_: str, cause: RejectedError) -> None:
         super().__init__(str(cause))
@@ -132,12 +132,12 @@ class _RefusedEdgeError(Exception):
 
 
 class _DryRunError(Exception):
-    """Raised at the end of a dry run, so that its transaction is rolled back."""
+    """Rolls a dry run back."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Merger:
-    """One attempt to write a branch's work in a transaction."""
+    """One attempt to write the commits of a branch in a transaction."""
 
     tx: Transaction
     work: BranchWork
@@ -147,7 +147,7 @@ class _Merger:
     conflicts: list[MergeConflict] = field(default_factory=list)
 
     def apply(self) -> None:
-        """Write what the branch wrote, commit by commit."""
+        """Write the branch's writes, commit by commit."""
         for part in self.work.commits():
             rows = {end for edge in part.edges for end in (edge.source, edge.target)}
             rows |= {note.node for note in part.notes}
@@ -178,7 +178,7 @@ class _Merger:
 
         for node in nodes:
             ident, parent = Id(node.id), self.work.id_of(node.parent or ROOT_ROW)
-            # Who was moved was born in the root; the edge that moved the node does so again.
+            # A moved node was born in the root; the edge that moved it does so again.
             world = ROOT_ID if ident in self.work.placed else self._here(parent)
             # A world must be written before the nodes that live in it.
             if world in waiting or len(waiting) == NODES_AT_ONCE:
@@ -201,7 +201,7 @@ class _Merger:
         write()
 
     def _twin(self, node: NodeScan, world: Id) -> Id | None:
-        """Return the node that the trunk has written since the fork with the very same text."""
+        """Return the node that the trunk has written since the fork with exactly this text."""
         row = self.tx.reader.node_row(world)
         if not self.trunk.has_moved or not node.content or row is None:
             return None
@@ -232,7 +232,7 @@ class _Merger:
     def _write_edge(self, edge: EdgeScan, deleted: set[bytes]) -> None:
         source, target = (self._here(self.work.id_of(row)) for row in (edge.source, edge.target))
         if source == target and edge.source != edge.target:
-            return  # Both are one text here.
+            return  # Both ends are one node here.
         is_open = edge.valid_to is None or edge.id in self.work.ended_edges
         for _ in range(2):
             try:
@@ -248,10 +248,10 @@ class _Merger:
                 raise _RefusedEdgeError(edge.id, (source, target), edge.type, error) from error
             if written.id == edge.id or written.id not in deleted:
                 return
-            self.tx.delete_edge(written.id)  # The branch had deleted it before it wrote it again.
+            self.tx.delete_edge(written.id)  # The branch had deleted it and written it again.
 
     def _repeat(self, change: Change) -> None:
-        """Repeat changes that no handler makes: ends, deletions, merge decisions, registrations."""
+        """Repeat changes that no handler makes: ends, deletions, decisions and registrations."""
         kind, detail = change.kind, change.detail
         try:
             if kind == "close_node" and "by" not in detail:
@@ -265,7 +265,7 @@ class _Merger:
             elif kind == "register":
                 self.tx.register(change.id, detail["type"], detail["version"], detail["functional"])
         except NotFoundError:
-            pass  # A handler has deleted it, or the edge was refused and told.
+            pass  # A handler has deleted it, or the edge was refused and reported.
         except ConflictError as error:
             reason = f"the branch says {detail.get('status', kind)}: {error}"
             self.conflicts.append(MergeConflict(kind="decision", left=change.id, reason=reason))
@@ -287,7 +287,7 @@ class _Merger:
 
 
 def merged_until(reader: Reader, branch: Branch) -> tuple[int, tuple[int, ...]]:
-    """Return the last commit of a branch that was merged, and the merge commits of the trunk."""
+    """Return the last merged commit of a branch, and the commits that merged it."""
     until, commits = branch.fork, []
     for row in reader.commits(branch.fork, None, False):
         for change in decode_changes(row.changes) if f'["{MERGE}",' in row.changes else ():
@@ -310,7 +310,7 @@ def fork_commit(reader: Reader, branch: Branch) -> CommitRow:
     """Return the commit of the trunk that a branch was forked from.
 
     Raises:
-        ConflictError: the trunk has another history by now.
+        ConflictError: the trunk's history was replaced since.
     """
     found = reader.commits(branch.fork - 1, 1, False)
     if not found or found[0].hash != branch.hash:
@@ -332,7 +332,7 @@ def merge_branch(
     actor: str,
     dry_run: bool = False,
 ) -> Merged:
-    """Write what a branch says, read on one snapshot of it, into its trunk; see `WorldDB.merge`."""
+    """Write the commits of a branch, read on one snapshot, into its trunk; see `WorldDB.merge`."""
     refused: dict[bytes, MergeConflict] = {}
     while True:
         done: list[Merged] = []

@@ -1,9 +1,9 @@
-"""Chat growth: which messages of a chat are new, when a client sends its history again and again.
+"""Chat growth: the new messages of a chat, when a client sends its history again and again.
 
 A chat continues a session of the same scopes if it begins as the session does, if its first
-messages are the last ones of the session, or if messages of both have the same ids. Then only what
-is new is written, into that session. A chat of which everything is there writes nothing. The first
-message of a chat may have come alone and be a memory: then its turn takes the memory's place.
+messages are the session's last ones, or if messages of both have the same ids. Then only the new
+messages are written, into that session. If none is new, nothing is written. If the first message of
+a chat came alone before, it is a memory; then its turn replaces the memory.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow
 
 MESSAGE_ID = "message_id"
-"""The metadata key that holds the id of a turn's message."""
-SESSIONS_MAX = 8  # A chat that goes on is among the last ones; each is compared turn by turn.
-LATEST = 64  # Memories of a scope among which these sessions are looked for.
+"""Metadata key with the message id of a turn."""
+SESSIONS_MAX = 8  # a chat that goes on is among the last ones; each is compared turn by turn
+LATEST = 64  # newest memories of a scope, among which these sessions are searched
 
 
 class ChatMovedError(ConflictError):
@@ -45,7 +45,7 @@ Said = tuple[str, str, str | None]
 def growth_of(
     reader: Reader, worlds: Sequence[int], now: int, messages: Sequence[Message]
 ) -> Growth | None:
-    """Return what a chat adds to a session directly in all of some worlds; None if it is new."""
+    """Return the growth of a session that is directly in all given worlds; None for a new chat."""
     bodies = {body.row: body for body in _latest(reader, worlds, now) if body.type == "Session"}
     given: list[Said] = [(one.speaker, one.text, one.id) for one in messages]
     for row in sorted(bodies, reverse=True)[:SESSIONS_MAX]:
@@ -68,9 +68,9 @@ def begun_alone(
     first: Message,
     metadata: Mapping[str, Any],
 ) -> Id | None:
-    """Return the memory that the first message of a chat was written as when it came alone.
+    """Return the memory that holds the first message of a chat, if that message came alone before.
 
-    None if that memory has metadata, such as a pin, which the chat does not bring.
+    None if that memory has metadata, such as a pin, that the chat does not have.
     """
     for body in sorted(_latest(reader, worlds, now), reverse=True, key=lambda body: body.row):
         speaker = {"Memory": USER, "Turn": body.name}.get(body.type)
@@ -82,9 +82,9 @@ def begun_alone(
 
 
 def _latest(reader: Reader, worlds: Sequence[int], now: int) -> list[BodyRow]:
-    """Return the latest nodes directly in all of some worlds that have not ended.
+    """Return the latest live nodes directly in all given worlds.
 
-    A session that has ended is not continued: what is said again is there again.
+    A session that has ended is not continued; the same messages are then written again.
     """
     rows = reader.placed.latest(worlds[:1], reader.head().nodes + 1, now, LATEST)
     for world in worlds[1:]:
@@ -95,7 +95,7 @@ def _latest(reader: Reader, worlds: Sequence[int], now: int) -> list[BodyRow]:
 
 
 def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
-    """Return which given messages a session already has; None if it is another chat."""
+    """Return the positions of given messages that a session has; None if it is another chat."""
     if not said:
         return None
     ids = {one[2] for one in said} - {None}
@@ -105,7 +105,7 @@ def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
         return _in_order(said, given)
     for size in range(min(len(said), len(given)), 0, -1):
         if all(map(same, said[len(said) - size :], given[:size])):
-            # One equal message alone may be said in any chat.
+            # A single equal message may occur in any chat.
             return set(range(size)) if size > 1 else None
     places = range(len(said) - len(given) + 1) if len(given) > 1 else ()
     if any(all(map(same, said[at : at + len(given)], given)) for at in places):
@@ -114,7 +114,7 @@ def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
 
 
 def _in_order(said: Sequence[Said], given: Sequence[Said]) -> set[int]:
-    """Return the given messages that stand in a session in the same order."""
+    """Return the positions of given messages that also follow each other in a session."""
     known: set[int] = set()
     place = 0
     for number, one in enumerate(given):
@@ -126,7 +126,7 @@ def _in_order(said: Sequence[Said], given: Sequence[Said]) -> set[int]:
 
 
 def same(one: Said, other: Said) -> bool:
-    """Return whether two messages are the same: by their ids, else by speaker and text."""
+    """Return whether two messages are the same, by id or by speaker and text."""
     if one[2] is not None and other[2] is not None:
         return one[2] == other[2]
     return one[0] == other[0] and same_text(one[1], other[1])
@@ -135,7 +135,7 @@ def same(one: Said, other: Said) -> bool:
 def chat_draft(draft: Draft, messages: Sequence[Message], *, session: bool) -> Draft:
     """Return the draft of one message as a turn of its speaker; with `session`, in a session.
 
-    A single message of the user that belongs to no chat is a memory, as a text is.
+    A single message of the user that belongs to no chat is a memory, like a text.
     """
     if len(messages) != 1 or not draft.nodes or draft.nodes[0].key != MEMORY:
         return draft
@@ -169,9 +169,9 @@ def chat_draft(draft: Draft, messages: Sequence[Message], *, session: bool) -> D
 
 
 def changes_of_turns(draft: Draft, messages: Sequence[Message], begun: Id | None) -> PartChanges:
-    """Return the metadata that keep the ids of messages, by the keys of their turns.
+    """Return the metadata with the message ids, by the keys of the turns.
 
-    The first turn takes the place of the memory that the chat was `begun` with.
+    The first turn replaces the memory `begun` that holds the first message.
     """
     keys = {node.key for node in draft.nodes}
     return PartChanges(
@@ -185,5 +185,5 @@ def changes_of_turns(draft: Draft, messages: Sequence[Message], begun: Id | None
 
 
 def without_session(draft: Draft) -> Draft:
-    """Return a draft without its session: that one is in the store, by the same key."""
+    """Return a draft without its session, which is in the store under the same key."""
     return replace(draft, nodes=tuple(node for node in draft.nodes if node.key != SESSION))

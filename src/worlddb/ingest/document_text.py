@@ -2,13 +2,13 @@
 
     path, or named text ──document_of──▶ DocumentText(name, text, …) ──passages_of──▶ [Passage]
 
-HTML and DOCX become Markdown, so that their headings are kept; the pages of a PDF become plain text
-with a form feed between them. Libraries for PDF and DOCX are an extra, imported when needed.
+HTML and DOCX become Markdown, so that headings are kept; the pages of a PDF become plain text with
+a form feed between them. The libraries for PDF and DOCX are an extra, imported when needed.
 
-P1  The text of a passage is the document's text from `start` to `end`, to the letter.
-P2  No passage is longer than `PASSAGE_CHARS_MAX`, none spans two headings or two pages.
-P3  Where paragraphs are joined depends on their text, not on their position. A change moves the
-    cuts next to it and no others, so most passages of a changed document stay the same.
+P1  The text of a passage is exactly the document's text from `start` to `end`.
+P2  No passage is longer than `PASSAGE_CHARS_MAX`, and none spans two headings or two pages.
+P3  Paragraphs are joined by their text, not by their position. A change moves only the cuts next to
+    it, so most passages of a changed document stay the same.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MEDIA_TYPES = {
     ".pdf": PDF,
     ".docx": DOCX,
 }
-"""The media types of files, by the end of their names."""
-CHARS_MAX = 1 << 22  # A book of two thousand pages; more is a library, and one commit too large.
-PATH_CHARS_MAX = 1_024  # A longer text is no path.
-NAME_CHARS_MAX = 500  # A name is part of what a list shows.
-FIRST_LINE_CHARS = 80  # As much of its first line names a text that has neither name nor heading.
+"""The media types of files by file extension."""
+CHARS_MAX = 1 << 22  # a book of two thousand pages; more would make one commit too large
+PATH_CHARS_MAX = 1_024  # a longer text is not a path
+NAME_CHARS_MAX = 500  # a name is shown in lists
+FIRST_LINE_CHARS = 80  # part of the first line that names a text without name and heading
 _HEADING = re.compile(r"(?m)^( {0,3})(#{1,6}[ \t])")
 
 
@@ -48,7 +48,7 @@ _HEADING = re.compile(r"(?m)^( {0,3})(#{1,6}[ \t])")
 class DocumentText(Plain):
     """A document: its name, its text as Markdown or plain text, and its original media type.
 
-    The name says which document it is: the same name with another text is a new version.
+    The name identifies the document: the same name with another text is a new version.
     """
 
     name: str
@@ -58,7 +58,7 @@ class DocumentText(Plain):
     title: str = ""
 
     def as_given(self) -> dict[str, str]:
-        """Return the document as it is sent to a server."""
+        """Return the document as a client sends it to a server."""
         form = MARKDOWN if self.is_markdown else PLAIN
         return {"name": self.name, "text": self.text, "media_type": form}
 
@@ -69,11 +69,11 @@ DocumentInput = str | os.PathLike[str] | Mapping[str, str] | DocumentText
 def document_of(given: DocumentInput) -> DocumentText:
     """Return a document from a path, a text, or a mapping with `text`, `name` and `media_type`.
 
-    A text without line breaks that is the path of a file is that file. A mapping never is: it comes
-    from callers who have no business with the files of this machine.
+    A text without line breaks that is the path of a file stands for that file. A mapping never
+    does, because it comes from remote callers, who may not read the files of this machine.
 
     Raises:
-        InvalidInputError: it is none of these, cannot be read, or says nothing.
+        InvalidInputError: it is none of these, cannot be read, or has no text.
     """
     if isinstance(given, DocumentText):
         made = given
@@ -96,7 +96,7 @@ def document_of(given: DocumentInput) -> DocumentText:
 
 
 def read_document(path: str, name: str | None = None) -> DocumentText:
-    """Return the document that a file holds; its name is the path unless another is given.
+    """Return the document in a file; its name is the path unless another one is given.
 
     Raises:
         InvalidInputError: the file cannot be read, or a library for it is missing.
@@ -124,7 +124,7 @@ def text_document(text: str, name: str = "", media_type: str = "") -> DocumentTe
     """Return a document from Markdown, plain text or HTML.
 
     Raises:
-        InvalidInputError: the media type is another one, or the name is too long.
+        InvalidInputError: another media type, or the name is too long.
     """
     kind = media_type.partition(";")[0].strip().lower()
     kind = kind or MEDIA_TYPES.get(os.path.splitext(name)[1].lower(), MARKDOWN)
@@ -161,7 +161,7 @@ def _is_path(text: str) -> bool:
     """Return whether a text is the path of a file.
 
     Raises:
-        InvalidInputError: it looks like one, but there is no such file.
+        InvalidInputError: it looks like a path, but there is no such file.
     """
     if len(text) > PATH_CHARS_MAX or not text.isprintable():
         return False
@@ -221,7 +221,7 @@ def _docx_part(part: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text none of whose lines is a heading in Markdown."""
+    """Return a text in which no line is a Markdown heading."""
     return _HEADING.sub(r"\1\\\2", text)
 
 
@@ -237,17 +237,17 @@ BLOCKS = frozenset(
 )
 
 
-VERBATIM = frozenset(("script", "style"))  # Nothing but its own end is markup in it.
+VERBATIM = frozenset(("script", "style"))  # only their own end tag is markup inside
 _TAG = re.compile(r"</?([A-Za-z][^\s/>]*)")
 _QUOTE_OR_END = re.compile("[\"'>]")
-_HUGE_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,};?")  # No character has it, and `int` refuses it.
+_HUGE_NUMBER = re.compile(r"&#[xX]?[0-9a-fA-F]{9,};?")  # not a character, and `int` refuses it
 
 
 class HtmlReader:
     """Reads HTML as Markdown: headings, paragraphs, lists and tables; no scripts, no menus.
 
-    The time is linear in the text also where nothing that is opened is ever closed, which the
-    parser of Python's library is not. So each search that fails is the last one of its kind.
+    The time is linear in the text even if no tag is ever closed, unlike that of the parser in
+    Python's library. So each search that fails is the last one of its kind.
     """
 
     def __init__(self) -> None:
@@ -260,7 +260,7 @@ class HtmlReader:
         self._within: str | None = None  # "title" or "pre"
 
     def read(self, text: str) -> None:
-        """Take in a whole page."""
+        """Read a whole page."""
         at, last_end, quotes_hold = 0, text.rfind(">"), True
         while at < len(text):
             start = text.find("<", at)
@@ -282,7 +282,7 @@ class HtmlReader:
                 at = self._tag(text, tag, end + 1)
 
     def _tag(self, text: str, tag: re.Match[str], end: int) -> int:
-        """Begin or end an element; return where to go on."""
+        """Begin or end an element; return the position after it."""
         name = tag[1].lower()
         if tag[0].startswith("</"):
             self._end(name)
@@ -300,11 +300,11 @@ class HtmlReader:
             self._add(unescape(_HUGE_NUMBER.sub("\ufffd", raw)))
 
     def title(self) -> str:
-        """Return what the page is called."""
+        """Return the title of the page."""
         return " ".join("".join(self._titles).split())
 
     def markdown(self) -> str:
-        """Return what was read."""
+        """Return the page as Markdown."""
         self._end_block()
         return "\n\n".join(self._blocks)
 
@@ -348,9 +348,9 @@ class HtmlReader:
 
 
 def _after_remark(text: str, start: int) -> int:
-    """Return the place after a comment or a declaration; one that never ends goes to the end."""
+    """Return the position after a comment or a declaration; the end if it is never closed."""
     if text.startswith("<!--", start):
-        end = text.find("-->", start + 2)  # `<!-->` is a whole one.
+        end = text.find("-->", start + 2)  # `<!-->` is a complete comment.
         return end + 3 if end >= 0 else len(text)
     closing = "]]>" if text.startswith("<![CDATA[", start) else ">"
     end = text.find(closing, start + 2)
@@ -358,7 +358,7 @@ def _after_remark(text: str, start: int) -> int:
 
 
 def _tag_end(text: str, at: int) -> int:
-    """Return where the tag ends whose name ends here, or -1 if a quote in it is never closed."""
+    """Return the end of the tag whose name ends at `at`; -1 if a quote in it is never closed."""
     while found := _QUOTE_OR_END.search(text, at):
         if found[0] == ">":
             return found.start()
@@ -368,10 +368,10 @@ def _tag_end(text: str, at: int) -> int:
     return -1
 
 
-PASSAGE_CHARS_MAX = 1_600  # About 400 tokens: small embedders read no more at once.
-CHARS_MIN = 400  # Shorter paragraphs are put together: alone they say too little.
-CUT_ONE_IN = 4  # Of the paragraphs after which a passage may end, so many go on.
-TITLE_CHARS_MAX = 120  # Six levels of this fit into the name of a node, in any alphabet.
+PASSAGE_CHARS_MAX = 1_600  # about 400 tokens: small embedders read no more at once
+CHARS_MIN = 400  # shorter paragraphs are joined: alone they say too little
+CUT_ONE_IN = 4  # one in so many paragraphs ends a passage that may end
+TITLE_CHARS_MAX = 120  # six levels fit into the name of a node, in any alphabet
 PATH_MARK = " > "
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]")
 _SETEXT = re.compile(r" {0,3}(=+|-{2,})[ \t]*")
@@ -382,7 +382,7 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"')\]”’»]*\s+|\n")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A piece of a document and its place: headings above it, characters, page."""
+    """A piece of a document and its place: headings, position, page."""
 
     text: str
     headings: tuple[str, ...]
@@ -392,7 +392,7 @@ class Passage:
 
     @property
     def path(self) -> str:
-        """The headings above it, as the name of a node."""
+        """The headings above the passage, as the name of a node."""
         return PATH_MARK.join(self.headings)
 
 
@@ -412,7 +412,7 @@ def passages_of(document: DocumentText) -> list[Passage]:
     pages = "\f" in text
     above: list[tuple[int, str]] = []
     held: list[_Block] = []
-    lone: _Block | None = None  # A heading that nothing has followed yet.
+    lone: _Block | None = None  # A heading without text so far.
 
     def close() -> None:
         if held:
@@ -428,7 +428,7 @@ def passages_of(document: DocumentText) -> list[Passage]:
         if block.level:
             close()
             if lone is not None and block.level <= lone.level:
-                held.append(lone)  # Nothing stands below it: it says what it says itself.
+                held.append(lone)  # A heading without text is text itself.
                 close()
             above = [one for one in above if one[0] < block.level]
             above.append((block.level, block.title[:TITLE_CHARS_MAX]))
@@ -449,7 +449,7 @@ def passages_of(document: DocumentText) -> list[Passage]:
 
 
 def title_of_document(document: DocumentText) -> str:
-    """Return the title of a document: the title it states, else its first heading."""
+    """Return the title of a document, or its first heading."""
     if document.title or not document.is_markdown:
         return document.title
     blocks = _blocks(document.text, True)
@@ -461,7 +461,7 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
     place, page, begin, lines, fence = 0, 1, -1, 0, ""
     end = 0
     front = re.match(r"---\n.*?\n---[ \t]*(?:\n|\Z)", text, re.DOTALL) if markdown else None
-    if front is not None:  # What some tools keep before the text; its lines are no headings.
+    if front is not None:  # Front matter of some tools; its lines are not headings.
         yield from _paragraph(text, 0, front.end(), page)
         place = front.end()
     for line in text[place:].splitlines(keepends=True):
@@ -499,7 +499,7 @@ def _blocks(text: str, markdown: bool) -> Iterator[_Block]:
 
 
 def _atx_title(rest: str) -> str:
-    """Return what a line says after the signs of a heading, without signs that close it."""
+    """Return the title in a heading line, without closing `#` signs."""
     title = rest.strip(" \t")
     bare = title.rstrip("#")
     return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title

@@ -1,14 +1,14 @@
-"""Draft builder: chats in the formats of other programs, and a draft of what their messages name.
+"""Draft builder: reads chats in the formats of other programs, and drafts the names in messages.
 
     OpenAI chat and responses, Anthropic, our own ──chat_messages──▶ [Message(text, speaker, …)]
 
-Text parts become text. A tool call is a line of its caller, and the result of a tool is said by
-"tool". Images, audio and reasoning have no text to remember and are left out. A person's own name
-is used before the role. Objects of an SDK are read from their dump.
+Text parts become text. A tool call becomes a line of its caller, and the result of a tool has the
+speaker "tool". Images, audio and reasoning have no text to remember and are left out. A person's
+name is used before the role. Objects of an SDK are read from their dump.
 
-`DraftBuilder` makes one node for each name, and one edge for each pair of a message and a name,
-with the spans it was read from. A message is *about* some names and *mentions* others; the metadata
-of the edge say which.
+`DraftBuilder` makes one node per name, and one edge per pair of a message and a name, with the
+spans it was read from. A message is *about* some names and *mentions* others; the metadata of the
+edge say which.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from worlddb.model.inputs import EPOCH, from_micros, to_micros
 from worlddb.model.origin import Origin, lowered
 
 Spans = dict[tuple[int, int, int], Span]
-"""Spans by message, start and end: a stretch of text is evidence once."""
+"""Spans by message, start and end, so that a stretch of text is evidence only once."""
 
 
 class ReadMessage(NamedTuple):
-    """A message that is read: its number, its text with what is no prose masked, its node's key."""
+    """A message during reading: its number, its text with non-prose masked, and its node's key."""
 
     number: int
     message: Message
@@ -44,7 +44,7 @@ class ReadMessage(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Entity:
-    """Somebody or something the draft names."""
+    """A person or thing named in the draft."""
 
     key: str
     name: str
@@ -61,7 +61,7 @@ class _Edge:
 
 
 def name_key(name: str) -> str:
-    """Return the key that all spellings of one name share."""
+    """Return a name in a form for comparison."""
     return name.replace("’", "'").casefold()
 
 
@@ -70,10 +70,10 @@ def _place(span: Span) -> tuple[int, int, int]:
 
 
 class DraftBuilder:
-    """Collects the entities, edges and claims of one draft while its messages are read."""
+    """The names in the messages of one draft, in the order they were read."""
 
     def __init__(self, speakers: Sequence[str], titles: Set[str]) -> None:
-        self._titles = titles  # words before a name that are no part of it, in lower case
+        self._titles = titles  # words before a name that do not belong to it, in lower case
         self._speakers = list(dict.fromkeys(speakers))
         self._entities: dict[str, Entity] = {}  # by the key of each name
         self._perhaps: dict[str, Entity] = {}  # by the key of the name
@@ -86,7 +86,7 @@ class DraftBuilder:
             self._new(name_key(name), name, True)
 
     def named(self, mention: Mention) -> Entity:
-        """Return the entity that a mention names; a new name makes a new entity."""
+        """Return the entity of a mention, existing or new."""
         key = name_key(mention.text)
         entity = self._entities.get(key)
         if entity is not None:
@@ -99,16 +99,16 @@ class DraftBuilder:
         return self._new(key, mention.text, mention.person)
 
     def speaker(self, name: str) -> Entity:
-        """Return the entity of somebody who speaks."""
+        """Return the entity of a speaker."""
         return self._entities[name_key(name)]
 
     def other(self, message: Message) -> str | None:
-        """Return the entity that a message is addressed to, if only one comes into question."""
+        """Return the addressee of a message, if there is only one possibility."""
         others = [name for name in self._speakers if name != message.speaker]
         return others[0] if len(others) == 1 else None
 
     def add_alias(self, entity: Entity, alias: str, *, shared: bool = False) -> None:
-        """Give an entity another name; a `shared` one can be borne by several ("my sister")."""
+        """Add an alias to an entity; a `shared` one may belong to several ("my sister")."""
         key = name_key(alias)
         if key == name_key(entity.name):
             return
@@ -127,12 +127,12 @@ class DraftBuilder:
         self._edge(turn.source, entity.key, "", self.note(turn, entity, start, end), role)
 
     def spoken(self, turn: ReadMessage, speaker: Entity) -> None:
-        """Record that a turn is about its speaker; no part of the text is evidence for that."""
+        """Record that a turn is about its speaker; no part of the text is evidence for it."""
         self._edges[turn.source, speaker.key, ""] = _Edge({"role": "about", "text": speaker.name})
         speaker.speaks = True
 
     def perhaps(self, turn: ReadMessage, mention: Mention, *, about: bool) -> None:
-        """Record a word that counts as a name only if the store or this draft knows the name."""
+        """Record a word that is a name only if the store, or this draft, has that name."""
         key = name_key(mention.text)
         entity = self._entities.get(key)
         if entity is None:
@@ -140,7 +140,7 @@ class DraftBuilder:
         self.refer(turn, entity, mention.start, mention.end, about=about)
 
     def note(self, turn: ReadMessage, entity: Entity, start: int, end: int) -> Span:
-        """Record a stretch of text as evidence for an entity."""
+        """Record where the text refers to an entity, by a mention or otherwise."""
         span = turn.span(start, end)
         entity.spans[_place(span)] = span
         return span
@@ -154,26 +154,26 @@ class DraftBuilder:
         self._edge(entity.key, owner.key, role, span, {"relation": role})
 
     def state(self, type_: str, source: Entity, target: Entity, span: Span) -> None:
-        """Record an edge that a message states between two entities; the first time counts."""
+        """Record an edge that a message states between two entities; only the first one counts."""
         if source is not target:
             self._relations.setdefault((type_, source.key, target.key), (span,))
 
     def claim(
         self, turn: ReadMessage, subject: Entity, said: dict[str, Any], start: int, end: int
     ) -> None:
-        """Record that a message states something of somebody that a later one may replace."""
+        """Record a claim about a subject, which a later one may replace."""
         span = self.note(turn, subject, start, end)
         self._edge(turn.source, subject.key, f"{said['relation']}={said.get('value')}", span, said)
 
     def add_date(self, turn: ReadMessage, dated: Dated) -> None:
-        """Record that a message speaks of a date."""
+        """Record a date in a message."""
         span = turn.span(dated.start, dated.end)
         self._dates.setdefault(dated.name, {})[_place(span)] = span
         days = {"from": dated.first.isoformat(), "to": dated.last.isoformat()}
         self._edge(turn.source, f"date:{dated.name}", "", span, days)
 
     def drafts(self) -> tuple[tuple[DraftNode, ...], tuple[DraftEdge, ...]]:
-        """Return the collected entities, edges and claims as nodes and edges of a draft."""
+        """Return the collected nodes and edges."""
         entities = dict.fromkeys(self._entities.values())
         nodes = [self._node(entity) for entity in entities if entity.spans or entity.speaks]
         nodes += [
@@ -186,7 +186,7 @@ class DraftBuilder:
                 key=f"date:{name}",
                 type="Date",
                 name=name,
-                created_at=EPOCH,  # a date is there before anybody speaks of it
+                created_at=EPOCH,  # a date exists before it is mentioned
                 resolvable=True,
                 spans=tuple(spans.values()),
             )
@@ -220,7 +220,7 @@ class DraftBuilder:
         return entity
 
     def _known_by(self, entity: Entity, name: str) -> None:
-        """Note the first and the last part of a full name, without a title."""
+        """Index the first and the last part of a full name, without a title."""
         parts = [name_key(part) for part in name.split()]
         if parts and parts[0].rstrip(".") in self._titles:
             parts = parts[1:]
@@ -228,7 +228,7 @@ class DraftBuilder:
             self._parts.setdefault(part, {})[entity.key] = entity
 
     def _fuller(self, key: str) -> Entity | None:
-        """Return the one person of whose full name `key` is the first or the last part."""
+        """Return the only person whose full name begins or ends with `key`; None if not one."""
         title, _, last = key.partition(" ")
         titled = title.rstrip(".") in self._titles
         part = last if titled else key
@@ -256,7 +256,7 @@ class DraftBuilder:
         edge.spans[_place(span)] = span
 
     def _node(self, entity: Entity) -> DraftNode:
-        # What two entities are called ("my sister") tells neither from the other.
+        # An alias of two entities ("my sister") identifies neither.
         aliases = tuple(
             alias for key, alias in entity.aliases.items() if len(self._shared.get(key, ())) < 2
         )
@@ -272,34 +272,34 @@ class DraftBuilder:
 
 TOOL = "tool"
 SPOKEN_BY: dict[str, Origin] = {TOOL: "tool", "assistant": "assistant"}
-"""The origin of what a role says; everybody else speaks for themselves."""
+"""The origin for each role; other speakers have none."""
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
 CALL_PARTS = frozenset({"tool_use", "server_tool_use", "function_call", "tool_call", "function"})
 RESULT_PARTS = frozenset({"tool_result", "function_call_output", "tool_output"})
 TIMES = ("at", "timestamp", "created_at", "date")
-SECONDS_MAX = 1 << 40  # A larger number counts milliseconds: no date in seconds is that late.
-ARGUMENTS_CHARS_MAX = 500  # Enough to see what a tool was asked; whole files are no memory.
-ID_CHARS_MAX = 512  # As many as an idempotency key may have.
+SECONDS_MAX = 1 << 40  # a larger number is in milliseconds: no date in seconds is that late
+ARGUMENTS_CHARS_MAX = 500  # enough to recognise a tool call; whole files are not memories
+ID_CHARS_MAX = 512  # as many as an idempotency key may have
 
 
 class SdkMessage(Protocol):
-    """A message as the SDK of a provider hands it out."""
+    """A message object of a provider's SDK."""
 
     def model_dump(self) -> dict[str, Any]:
         """Return it as plain data."""
 
 
 def plain(item: Any) -> Any:
-    """Return an item or a part of a chat as plain data; an object of an SDK dumps itself."""
+    """Return an item or a part of a chat as plain data; an SDK object dumps itself."""
     dump = None if isinstance(item, type) else getattr(item, "model_dump", None)
     return dump() if callable(dump) else item
 
 
 def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
-    """Return the messages that one item of a chat holds; none if it has no text.
+    """Return the messages in one item of a chat; none if it has no text.
 
     Raises:
-        InvalidInputError: it is no message, or its time is none.
+        InvalidInputError: it is not a message, or its time is not a time.
     """
     item = plain(item)
     if not isinstance(item, Mapping):
@@ -333,7 +333,7 @@ def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
 
 
 def _time(item: Mapping[str, Any]) -> datetime | None:
-    """Return when a message was said, by any of the names that formats have for it."""
+    """Return the time of a message, under any of the names that formats use."""
     name = next((one for one in TIMES if item.get(one) not in (None, "")), None)
     if name is None:
         return None
@@ -345,7 +345,7 @@ def _time(item: Mapping[str, Any]) -> datetime | None:
 
 
 def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text of each part of one chat item."""
+    """Yield (speaker, text) for each text in one item."""
     kind = item.get("type")
     if kind in CALL_PARTS and "content" not in item:
         yield speaker, _call(item)
@@ -353,7 +353,7 @@ def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
         yield TOOL, _result(item)
     else:
         content = item.get("text", item.get("content"))
-        if content is None:  # A model of OpenAI that refuses says so here.
+        if content is None:  # Where OpenAI puts a refusal.
             content = item.get("refusal") or ()
         if isinstance(content, str):
             yield speaker, content
@@ -370,7 +370,7 @@ def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
 
 
 def _part(part: Any, speaker: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text of one part of a message's content."""
+    """Yield (speaker, text) for each text in a part of a message's content."""
     part = plain(part)
     if isinstance(part, str):
         yield speaker, part
@@ -396,7 +396,7 @@ def _call(call: Any) -> str:
 
 
 def _result(part: Mapping[str, Any]) -> str:
-    """Return the text that a tool returned."""
+    """Return the text of a tool's result."""
     given = part.get("output", part.get("content", ""))
     if isinstance(given, str):
         return given

@@ -1,12 +1,11 @@
-"""Draft parts: what becomes of single nodes of a draft before they are written.
+"""Draft parts: decisions about single nodes of a draft before it is written.
 
-    origins_of, with_echoes, with_repeats   whose words a node repeats, and so how far it is trusted
-    held_back                               what the scope puts into quarantine
-    outlasting, same_parts, without_unknown which drafted nodes exist already or are left out
-    add_metadata                            metadata of the memory that its turns and facts need
+    origins_of, with_echoes, with_repeats   the origins of nodes, also if they repeat other texts
+    held_back                               texts that the scope puts into quarantine
+    outlasting, same_parts, without_unknown drafted nodes that exist already or are left out
+    add_metadata                            metadata of a memory for its turns and facts
 
-Every write imports this module. The checks of origins run only for a write that somebody else than
-the user has a part in.
+Every write imports this module. The origins are checked only if others than the user are involved.
 """
 
 from __future__ import annotations
@@ -34,44 +33,44 @@ from worlddb.write.transaction import Transaction
 
 WORD, SENTENCE_END = re.compile(r"\w+"), re.compile(r"(?<=[.!?])\s+|\n+")
 CLAUSE_END = re.compile(r"[:;,()\"“”„«»–—]+")  # "Noted: …", "… , says the page"
-WORD_CHARS_MIN = 4  # Shorter words ("the", "you", "was") are in every text.
-REPEATED = 0.75  # Of the words of a sentence: more than a common topic, less than a quotation.
-QUOTED_WORDS_MIN = 3  # Two words in a row are in texts that have nothing to do with each other.
-TELLING_WORDS_MIN = 3  # Longer words of a clause; with a name or a number among them, one fewer.
-QUOTED_LONGER_MIN = 2  # Longer words of a whole sentence that is quoted, "i live in paris".
-LOOKED_FOR = 3  # Words of a clause by which it is looked up: two of them survive a rewording.
-LOOKED_AT = 16  # Texts with two of these words that are compared, the newest inside.
+WORD_CHARS_MIN = 4  # shorter words ("the", "you", "was") are in every text
+REPEATED = 0.75  # share of a sentence's words: more than a common topic, less than a quotation
+QUOTED_WORDS_MIN = 3  # unrelated texts often share two words in a row
+TELLING_WORDS_MIN = 3  # longer words of a clause; with a name or a number, one fewer
+QUOTED_LONGER_MIN = 2  # longer words of a sentence that is quoted as a whole: "i live in paris"
+LOOKED_FOR = 3  # words by which a clause is looked up: two of them survive a rewording
+LOOKED_AT = 16  # newest texts of the world with two of these words that are compared
 SENTENCES_MAX = (
     100  # Of a text, each by itself; what is over counts as one, so the cost is bounded.
 )
-CLAUSES_MAX = 20  # Of a sentence; a longer one is a list or has no end.
-LOOK_GROWTH = 4  # Factor by which a look that found others' texts alone goes deeper.
+CLAUSES_MAX = 20  # of a sentence; one with more is a list
+LOOK_GROWTH = 4  # factor by which a search that found only other worlds' texts goes deeper
 QUARANTINE, PENDING = "quarantine", "pending"
-"""The metadata of a text that waits for a decision; once decided, it says how."""
+"""Metadata key of a text that waits for a decision, and then of the decision."""
 R = TypeVar("R")
 TURN_KEY = "turn:"
-"""Begins the key of a drafted turn; its number follows (`extractors.turn_key`)."""
+"""Prefix of the key of a drafted turn; its number follows (`extractors.turn_key`)."""
 Origins: TypeAlias = Mapping[str, Sequence[str]]
-"""Who brought in drafted nodes, by key; a node of the user alone is left out."""
+"""Origins of drafted nodes by key, without nodes of the user alone."""
 
 
 def confirms(reader: Reader, there: Node, origins: Sequence[str]) -> bool:
-    """Return whether somebody says by themselves what a less trusted text says."""
+    """Return whether `origins` confirm by themselves what a less trusted text says."""
     levels = TrustLevels(reader)
     own = level_of(origins, levels.settings(there.parent))
     return own > levels.of(there) and INDEPENDENT.issuperset(origins)
 
 
 def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
-    """Return the keys of drafted nodes whose world does not trust their origin in full."""
+    """Return the keys of drafted nodes that are not fully trusted in their world."""
     settings = TrustLevels(reader).settings(home)
     return frozenset(key for key in origins if level_of(origins[key], settings) < FULL)
 
 
 def held_back(reader: Reader, request: R, home: Id) -> R:
-    """Return a write in which quarantined texts have no validity and no edges.
+    """Return a write request without the texts that its scope puts in quarantine.
 
-    Such a text is kept as one that never held, and nothing is read out of it.
+    Such a text is stored with an empty validity, and nothing is extracted from it.
     """
     asked: Any = request
     settings = TrustLevels(reader).settings(home)
@@ -101,10 +100,10 @@ def held_back(reader: Reader, request: R, home: Id) -> R:
 def origins_of(
     draft: Draft, messages: Sequence[Message], whole: Origin | None
 ) -> dict[str, tuple[str, ...]]:
-    """Return who brought in what a draft says, by key; nothing of what the user says.
+    """Return the origins of a draft's nodes by key, without nodes of the user alone.
 
     A text has the origin of its message, a fact those of all texts that it was read from. A name
-    has the origin of the one nearest to the user who said it: anybody may mention a name.
+    has the most trusted origin among its messages, because anybody may mention a name.
     """
     given = _heard_before(
         messages, [least(one for one in (message.origin, whole) if one) for message in messages]
@@ -118,7 +117,7 @@ def origins_of(
         if number != node.key and number.isdecimal() and int(number) < len(given):
             said = {given[int(number)]}
         elif not said:
-            # A session is a place for its turns; whatever has no span was read from the whole.
+            # A session only holds its turns; a node without a span comes from the whole text.
             said = {whole or USER} if node.type == "Session" else set(given)
         if node.resolvable:
             said = {min(said, key=ORIGINS.index)}
@@ -128,7 +127,7 @@ def origins_of(
 
 
 def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
-    """Return the origins of messages, where an assistant that repeats a tool has the tool's."""
+    """Return the origins of messages; an assistant that repeats a tool gets the tool's."""
     heard = _HeardChat()
     found = []
     for message, origin in zip(messages, origins, strict=True):
@@ -141,7 +140,7 @@ def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[s
 
 
 class _HeardChat:
-    """The sentences that less trusted speakers of one chat have said so far, by their words."""
+    """The sentences of less trusted speakers of one chat so far, by their words."""
 
     def __init__(self) -> None:
         self.sentences: list[tuple[str, _Sentence]] = []
@@ -154,7 +153,7 @@ class _HeardChat:
             self.sentences.append((origin, sentence))
 
     def repeated_in(self, text: str) -> Iterator[str]:
-        """Yield the origins of sentences that a text repeats."""
+        """Yield the origins of the sentences that a text repeats."""
         for sentence in _sentences(text):
             said, clauses = _said_in(sentence)
             known = sorted(
@@ -168,7 +167,7 @@ class _HeardChat:
 
 
 class _Sentence(NamedTuple):
-    """A sentence as it is compared: its words, and those of them that are names or numbers."""
+    """A sentence for comparison: its words, and those that are names or numbers."""
 
     plain: str
     words: frozenset[str]
@@ -188,13 +187,13 @@ class _Sentence(NamedTuple):
 
 
 def _said_in(sentence: str) -> tuple[_Sentence, list[frozenset[str]]]:
-    """Return a sentence, and the words of it and of each of its clauses."""
+    """Return a sentence, and the words of the sentence and of each of its clauses."""
     clauses = (sentence, *CLAUSE_END.split(sentence)[:CLAUSES_MAX])
     return _Sentence.of(sentence), [frozenset(_plain(one).split()) for one in clauses]
 
 
 def with_origin(edge: DraftEdge, origins: Origins, memory: str) -> DraftEdge:
-    """Return an edge between names with the origin of who states it; a text has its own."""
+    """Return an edge between names with its text's origin; an edge from a text needs none."""
     turns = [f"{TURN_KEY}{span.message}" for span in edge.spans]
     said = {one for key in turns for one in origins.get(key, ())}
     said = said or set(origins.get(memory, ()))
@@ -208,10 +207,10 @@ def with_echoes(
     stood: Stood,
     known: Mapping[str, Id],
 ) -> Origins:
-    """Return origins with those of texts that an assistant or a model repeats.
+    """Return origins, with those of a claim's texts added where an assistant repeats the claim.
 
-    Whoever has read a memory may say it again in other words. That is no further evidence, so a
-    claim that stands already has the origins of what states it.
+    A model that has read a memory may say it again in other words. That is no further evidence, so
+    a repeated claim gets the origins of the texts that state it.
     """
     found = dict(origins)
     for claim in claims:
@@ -233,10 +232,10 @@ def with_echoes(
 def with_repeats(
     reader: Reader, draft: Draft, origins: Origins, inside: Callable[[Iterable[int]], set[int]]
 ) -> Origins:
-    """Return origins with those of less trusted texts that somebody repeats, whoever says so now.
+    """Return origins, with those of less trusted texts added where a drafted text repeats them.
 
-    An assistant or a model has read the memory, or the page itself. `inside` returns the rows that
-    are in the world of the draft.
+    The assistant or model has read the memory, or the page itself. `inside` returns the rows in the
+    world of the draft.
     """
     texts = _HeardTexts(reader, inside)
     found = dict(origins)
@@ -250,7 +249,7 @@ def with_repeats(
             number = node.key.removeprefix(TURN_KEY)
             heard.setdefault(int(number) if number.isdecimal() else 0, set()).update(more)
     for node in draft.nodes if heard else ():
-        # A fact is worded otherwise than the sentence that it was read from.
+        # A fact is worded differently from the sentence that it was read from.
         more = {one for span in node.spans for one in heard.get(span.message, ())}
         if more and not node.resolvable:
             found[node.key] = tuple(sorted({*found.get(node.key, ()), *more}))
@@ -259,17 +258,17 @@ def with_repeats(
 
 @dataclass(frozen=True, slots=True)
 class _HeardTexts:
-    """The texts of one world, by the words of sentences."""
+    """The texts of one world, searched by the words of sentences."""
 
     reader: Reader
     inside: Callable[[Iterable[int]], set[int]]
     said: dict[int, list[_Sentence]] = field(default_factory=dict)
-    """The sentences of texts that were compared, with their words, by row."""
+    """The sentences of compared texts, by row."""
 
     def repeated_in(self, text: str) -> set[str]:
         """Return the origins of the less trusted texts whose sentences a text repeats.
 
-        What somebody trusted in full says, too, may be repeated by everybody.
+        If a fully trusted text says the same, anybody may repeat it.
         """
         found: set[str] = set()
         levels, now = TrustLevels(self.reader), self.reader.head().time
@@ -288,7 +287,7 @@ class _HeardTexts:
         return found
 
     def _shares(self, sentence: str) -> dict[int, float]:
-        """Return the texts that a sentence repeats, and how much of it each of them says."""
+        """Return the texts that a sentence repeats, each with the share of it that the text has."""
         clauses = [sentence, *CLAUSE_END.split(sentence)[:CLAUSES_MAX]]
         pairs: dict[tuple[str, str], None] = {}
         for clause in dict.fromkeys(clauses):
@@ -310,7 +309,7 @@ class _HeardTexts:
         return self.said[row]
 
     def _newest(self, words: Sequence[str]) -> Iterable[int]:
-        """Return the newest texts with some words: as many as are looked at, inside or not."""
+        """Return the newest texts with some words, up to a limit, inside or not."""
         deep = LOOKED_AT
         while True:
             rows = self.reader.texts.latest(words, deep)
@@ -320,12 +319,12 @@ class _HeardTexts:
 
 
 def _says_little(word: str) -> tuple[bool, int, str]:
-    """Return the sort key of a word of a sentence: numbers come first, then long words."""
+    """Return the sort key of a word in a sentence: numbers first, then long words."""
     return not any(sign.isdigit() for sign in word), -len(word), word
 
 
 def _sentences(text: str) -> list[str]:
-    """Return the distinct sentences of a text; all sentences beyond a maximum count as one."""
+    """Return the distinct sentences of a text; beyond a limit the rest counts as one."""
     found = list(dict.fromkeys(filter(None, SENTENCE_END.split(text))))
     if len(found) <= SENTENCES_MAX:
         return found
@@ -335,10 +334,10 @@ def _sentences(text: str) -> list[str]:
 def _repeated(
     said: _Sentence, clauses: Sequence[frozenset[str]], others: Iterable[_Sentence]
 ) -> float:
-    """Return how much of a sentence, or of a clause, one sentence of a text says: 0 if too little.
+    """Return the share of a sentence, or of a clause, that another sentence has; 0 if too little.
 
-    Who quotes the whole other sentence repeats it. Another number is another thing to say, a
-    question states nothing, and "we did it" says nothing that could be repeated.
+    To quote the whole other sentence is to repeat it. A different number is a different statement,
+    a question states nothing, and a phrase such as "we did it" is too short to be a repetition.
     """
     most = 0.0
     for other in others:
@@ -355,7 +354,7 @@ def _repeated(
 
 
 def _says_something(words: frozenset[str], telling: frozenset[str], longer_min: int) -> bool:
-    """Return whether words say more than a common phrase that unrelated texts share by chance."""
+    """Return whether words are more than a phrase that any two texts may share."""
     longer = [word for word in words if len(word) >= WORD_CHARS_MIN or word in telling]
     if not telling.isdisjoint(words):
         longer_min = min(longer_min, TELLING_WORDS_MIN - 1)
@@ -367,20 +366,20 @@ def _plain(text: str) -> str:
 
 
 def not_ended(what: str, old: Id) -> str:
-    """Return the message that a memory was not ended because its origin is more trusted."""
+    """Return the note that a more trusted node was not ended."""
     return f"{what}: {LESS_TRUSTED}, {old.short}, which stays"
 
 
 OF_WHOLE = frozenset({"pinned"})
-"""Metadata keys that say nothing about the parts of a memory."""
+"""Metadata keys that do not apply to the parts of a memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartChanges:
-    """What a write changes in the parts of a memory, beside writing the drafted ones.
+    """The changes of a write to the parts of a memory, beside writing the drafted ones.
 
     `metadata` is that of drafted parts, by their keys; `told` that of parts in the store. A part
-    `replaces` another, by its key; those in `ended` end without a successor, now or `at`.
+    `replaces` another, by its key; parts in `ended` end without a successor, now or `at`.
     """
 
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -390,7 +389,7 @@ class PartChanges:
     at: datetime | None = None
 
     def write(self, tx: Transaction, ids: Mapping[str, Id]) -> None:
-        """Write the changes; `ids` are those of the drafted parts, by their keys."""
+        """Write the changes; `ids` are the written parts by key."""
         for key, held in self.metadata.items():
             tx.add_metadata(ids[key], held)
         for ident, held in self.told.items():
@@ -404,10 +403,10 @@ class PartChanges:
 def outlasting(
     reader: Reader, draft: Draft, known: dict[str, Id], origins: Origins
 ) -> dict[str, Id]:
-    """Remove from `known` the stored texts that drafted texts replace; return them by key.
+    """Remove the texts that drafted ones replace from `known`; return them by key.
 
-    These are texts that end before the drafted ones, and texts that are less trusted than somebody
-    who says the same without having read it there.
+    These are texts that end before the drafted ones, and less trusted texts that a more trusted
+    speaker confirms.
     """
     found: dict[str, Id] = {}
     for node in draft.nodes:
@@ -427,7 +426,7 @@ def outlasting(
 
 
 def same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dict[str, Id]:
-    """Return which drafted children of a node that is in the store are in the store, too."""
+    """Return the drafted children of a stored node that are in the store, too."""
     drafted = [node for node in draft.nodes if node.parent == key]
     if not drafted:
         return {}
@@ -444,7 +443,7 @@ def same_parts(resolver: StoreResolver, draft: Draft, key: str, row: int) -> dic
 
 
 def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
-    """Return a draft without the words that may be names and are none the store knows."""
+    """Return a draft without words that may be names, unless the store knows them as names."""
     left_out = {node.key for node in draft.nodes if node.known_only and node.key not in known}
     if not left_out:
         return draft
@@ -459,7 +458,7 @@ def without_unknown(draft: Draft, known: Mapping[str, Id]) -> Draft:
 def add_metadata(
     tx: Transaction, draft: Draft, memory: str, metadata: Mapping[str, Any], ids: Mapping[str, Id]
 ) -> None:
-    """Write the metadata of a memory, and of its turns and facts the keys that filters use."""
+    """Write the metadata of a memory, with the keys that filters need on its turns and facts."""
     parts = {key: value for key, value in metadata.items() if key not in OF_WHOLE}
     for node in draft.nodes:
         held = metadata if node.key == memory else parts

@@ -1,15 +1,14 @@
-"""Extraction queue: texts that are written but not extracted yet: too long, or the model failed.
+"""Extraction queue: texts that are stored but not extracted yet: too long, or the model failed.
 
     extractor fails ──▶ draft of its fallback + Waiting ──▶ root --refers_to--> memory
 
 The queue consists of edges from the root world to the waiting memories, with the reason in their
-metadata. So it is found in one look-up, has both clocks and a journal like everything else, and
-needs no table. The commit that writes what was extracted deletes the edge.
+metadata. So one look-up finds it, it has both clocks and a journal, and it needs no table. The
+commit that writes the extracted nodes deletes the edge.
 
-`PendingReader` extracts the long texts on a thread of its own, which no caller waits for. It reads
-one text at a time, then rests several times as long as that took. What is left when it stops stays
-in the queue. Texts that wait for a language model are left to `extract_pending`, because asking the
-model costs money.
+`PendingReader` extracts long texts on a thread of its own, one at a time, and pauses several times
+as long as each took. Texts left when it stops stay in the queue. Texts that wait for a language
+model are left to `extract_pending`, because calling the model costs money.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ if TYPE_CHECKING:
 
 QUEUE_EDGE = "refers_to"
 TASK = "extract"
-ERROR_CHARS_MAX = 500  # Enough to see what failed; a provider's whole reply is no reason.
+ERROR_CHARS_MAX = 500  # enough to see what failed; a provider's whole reply is too long
 MEMORY, SESSION, TURN = "Memory", "Session", "Turn"
 
 
 class TakenError(ConflictError):
-    """Another process has already extracted this memory."""
+    """Another process has extracted the memory already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A pending extraction: its extractor, the last error, and the number of failed attempts."""
+    """An extraction to be done: by which extractor, why it waits, and how often it failed."""
 
     extractor: str
     error: str
@@ -56,7 +55,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """A memory in the queue, and the edges from the root that record the queue entry."""
+    """A memory that waits, and its queue edges."""
 
     pending: Pending
     edges: tuple[Id, ...]
@@ -64,7 +63,7 @@ class QueueEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingText:
-    """What a queued memory says: the node, its live turns or passages, and its other worlds."""
+    """The text of a queued memory: the node, its live turns or passages, and its other worlds."""
 
     node: Node
     turns: tuple[Node, ...]
@@ -76,15 +75,15 @@ class WaitingText:
         return [turn for turn in self.turns if turn.content.strip()]
 
     def messages(self) -> list[Message]:
-        """Return what was said, as it was written."""
+        """Return the messages as they were written."""
         if not self.turns:
             return [_message(self.node, "user")]
         return [_message(turn, turn.name if turn.type == TURN else DOCUMENT) for turn in self.said]
 
     def anchors(self, draft: Draft) -> dict[str, Id]:
-        """Return the queued nodes by the keys of the drafted nodes that stand for them."""
+        """Return the drafted nodes that are the waiting nodes themselves, by key."""
         said = self.said
-        # A session of which one turn is left is drafted as a single memory.
+        # If one turn of a session is left, it is drafted as a single memory.
         top = said[0] if len(said) == 1 else self.node
         whole = SESSION if self.turns else self.node.type
         wanted = {MEMORY, whole} if len(said) == 1 else {whole}
@@ -104,7 +103,7 @@ def _message(node: Node, speaker: str) -> Message:
 
 
 def failure(extractor: Extractor, error: Exception | str, attempts: int = 1) -> Waiting:
-    """Return the note about an extraction that failed, or was not tried."""
+    """Return the queue entry of an extraction that failed or was not tried."""
     name = str(getattr(extractor, "name", type(extractor).__name__))
     return Waiting(extractor=name, error=str(error)[:ERROR_CHARS_MAX], attempts=attempts)
 
@@ -134,7 +133,7 @@ def remove_from_queue(tx: Transaction, edges: Iterable[Id]) -> None:
 
 
 def queue_entries(reader: Reader) -> list[QueueEntry]:
-    """Return the queue, each memory once: fewest failures first, then the oldest."""
+    """Return the queue, each memory once: those with the fewest failures first, then the oldest."""
     found: dict[Id, list[tuple[Waiting, Id, datetime]]] = {}
     for item in reader.edges_at([ROOT_ROW], "out", (QUEUE_EDGE,)):
         waiting = _waiting(item.edge.metadata)
@@ -159,7 +158,7 @@ def queue_entries(reader: Reader) -> list[QueueEntry]:
 
 
 def _waiting(metadata: Mapping[str, Any]) -> Waiting | None:
-    """Return the queue entry that an edge from the root records; None for other edges."""
+    """Return the queue entry in an edge from the root; None if the edge is not one."""
     if metadata.get("task") != TASK:
         return None
     attempts = metadata.get("attempts")
@@ -171,7 +170,7 @@ def _waiting(metadata: Mapping[str, Any]) -> Waiting | None:
 
 
 def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | None:
-    """Return the text of a queued memory; None if the memory has ended or has no text."""
+    """Return the text of a queued memory; None if it has ended or has no text."""
     row = reader.node_row(ident)
     if row is None:
         return None
@@ -192,30 +191,30 @@ def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | Non
 
 READER = "rules"
 ACTOR = "extract"
-LOOK_EVERY_S = 5.0  # Other processes queue texts, too. A look is one small read.
-RESTS = 9  # A tenth of the time is for the work, as for other work in the background.
-REST_S_MAX = 30.0  # The longest text takes a few seconds.
+LOOK_EVERY_S = 5.0  # Other processes queue texts, too; a check is one small read.
+RESTS = 9  # pauses per work: a tenth of the time is work, as for all background work
+REST_S_MAX = 30.0  # the longest text takes a few seconds
 STOP_S_MAX = 2.0
-"""How long stopping waits. A text that is just read is given up; nothing of it was written."""
+"""How long stopping waits. A text that is being read is given up; nothing of it is written."""
 
 log = logging.getLogger(__name__)
 
 
 class PendingReader:
-    """Extracts queued memories of one open store in a thread, from `start` to `stop`."""
+    """Extracts the waiting texts of one open store, from `start` to `stop`."""
 
     def __init__(self, ingestion: Ingestion) -> None:
         self._ingestion = ingestion
         self._stop = threading.Event()
-        # A daemon: a process that ends does not wait for a text to be read.
+        # A daemon thread: a process that ends does not wait for a text.
         self._thread = threading.Thread(target=self._work, name="worlddb-extract", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that extracts queued memories."""
+        """Start to extract the texts that wait, now and later."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread; return soon, even while it extracts a text."""
+        """Stop extracting; returns soon, also while a text is being read."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(STOP_S_MAX)
@@ -226,7 +225,7 @@ class PendingReader:
             began = time.monotonic()
             try:
                 is_read = self._read_one()
-            except WorldDBError as error:  # A full disk, or another writer: later it may succeed.
+            except WorldDBError as error:  # Disk full, or another writer: try later.
                 is_read = False
                 if not self._stop.is_set():
                     log.warning("a long text is not read yet: %s", error)
@@ -234,13 +233,13 @@ class PendingReader:
             pause_s = min(RESTS * took_s, REST_S_MAX) if is_read else LOOK_EVERY_S
 
     def _read_one(self) -> bool:
-        """Extract the first memory of the queue; return whether there was one."""
+        """Extract the text that has waited longest; return whether there was one."""
         with self._ingestion.store.read() as reader:
             waits = any(
                 entry.pending.extractor == READER and not entry.pending.attempts
                 for entry in queue_entries(reader)
             )
-        if waits:  # A text that failed once stays for a person to look at.
+        if waits:  # A text that failed once is left for a person.
             self._ingestion.extract_pending(
                 READER, limit=1, actor=ACTOR, recluster="later", on_progress=lambda *_: None
             )

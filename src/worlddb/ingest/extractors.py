@@ -1,17 +1,17 @@
-"""Extractors: from what a caller gives to remember to a draft of what would be written.
+"""Extractors: turn a text or a chat into a draft of nodes and edges.
 
     text or chat ──messages_of──▶ messages ──Extractor.extract(messages, at)──▶ Draft(nodes, edges)
 
     verbatim   a Memory, or a Session of Turns
-    rules      the same, and what a language reader surely reads in it: entities with their
-               aliases and relations, dates, claims, causes, order and kinds
+    rules      the same, and what a language reader is sure of: entities with their aliases and
+               relations, dates, claims, causes, order and kinds
 
-The rules collect over all messages in a `DraftBuilder`: one node for one name, one edge for one
-pair, each with the spans it was read from. There is no model, store or clock here.
+The rules collect over all messages in a `DraftBuilder`: one node per name, one edge per pair, each
+with the spans it was read from. There is no model, store or clock here.
 
-X1  An extractor never makes up what the text does not say: everything it reads out of a text has
-    the spans it was read from, and where a rule is unsure it gives nothing, or a name that counts
-    only if the store knows it. That a turn is about its speaker is not read out of the text.
+X1  An extractor adds nothing that the text does not say. Everything it reads has the spans it was
+    read from. If a rule is unsure it gives nothing, or a name that counts only if the store knows
+    it. That a turn is about its speaker needs no span.
 X2  Equal messages and an equal `at` give an equal draft.
 """
 
@@ -58,14 +58,14 @@ Input = str | Message | Chat
 
 DEFAULT = "rules"
 CHOICES = ("verbatim", "rules")
-# What may stand before the name that a text is about: "The name of the current head of the".
+# Words that may precede the name that a text is about: "The name of the current head of the".
 _DESCRIBED = re.compile(r"The(?: [a-z][\w'’-]*){1,8} (?:of|in|for|at|where|that)(?: the)?")
 _ARTICLES = ("", "The", "A", "An")
 MEMORY = "memory"
 SESSION = "session"
 USER = "user"
 _USERS = frozenset(("user", "human", "me"))
-# Speakers that are called by what they do.
+# Speakers called by their role.
 _NAMELESS = frozenset(
     (
         "user",
@@ -86,10 +86,10 @@ _NAMELESS = frozenset(
 
 
 def either(text: Input | None, messages: Chat | None) -> list[Message]:
-    """Return the messages of a call that takes `text` or `messages`, of which one is given.
+    """Return a text or a chat as messages.
 
     Raises:
-        InvalidInputError: both were given or neither; it is no such thing, or says nothing.
+        InvalidInputError: both or neither were given, or it is not a text or chat, or it is empty.
     """
     if text is not None and messages is None:
         return messages_of(text)
@@ -101,10 +101,10 @@ def either(text: Input | None, messages: Chat | None) -> list[Message]:
 
 
 def messages_of(given: Input) -> list[Message]:
-    """Return a text, a message or a list of messages as a list of messages.
+    """Return a text or a chat as messages.
 
     Raises:
-        InvalidInputError: it is neither text nor messages, or says nothing.
+        InvalidInputError: it is neither a text nor messages, or it is empty.
     """
     if isinstance(given, str):
         given = Message(text=given)
@@ -126,9 +126,9 @@ def messages_of(given: Input) -> list[Message]:
 
 
 def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
-    """Return messages that all have a time: their own, else that of the one before, else `at`.
+    """Return messages with a time each: their own, else that of the one before, else `at`.
 
-    An old chat often says only when it began; what follows was not said today.
+    An old chat often has only the time of its beginning; the rest was not said today.
     """
     found: list[Message] = []
     for message in messages:
@@ -138,22 +138,21 @@ def dated(messages: Sequence[Message], at: datetime) -> list[Message]:
 
 
 END_MARKS = ".!"
-"""Signs at the end of a text that do not change what it says; a question mark does."""
+"""Characters at the end of a text that do not change its meaning; a question mark does."""
 
 
 def same_text(one: str, other: str) -> bool:
-    """Return whether two texts are equal but for white space.
+    """Return whether two texts are equal except for white space and composed accents.
 
-    White space at the ends does not count, every other run of it is one space; accents are
-    composed.
+    White space at the ends does not count, and every other run of it is one space.
     """
     return _plain(one) == _plain(other)
 
 
 def spellings(text: str) -> set[str]:
-    """Return the equivalent spellings of a text: first letter, end mark and accents may differ.
+    """Return the spellings that count as the same text: first letter, end mark, accents.
 
-    Only the first letter may differ in case: in a password, each letter counts.
+    Only the first letter may differ in case: in a password, each letter matters.
     """
     plain = _plain(text)
     bare = plain.rstrip(END_MARKS).rstrip() or plain
@@ -169,15 +168,15 @@ def _plain(text: str) -> str:
 
 
 def extractor_named(name: str) -> Extractor:
-    """Return the extractor that `name` stands for.
+    """Return the extractor with a name.
 
-    | name | what it is |
+    | name | result |
     |---|---|
-    | `verbatim` | what was said, as it was said: no guesses |
-    | `rules` | and the names, aliases, relations and dates it surely speaks of; the default |
+    | `verbatim` | the text as it is, without guesses |
+    | `rules` | also the names, aliases, relations and dates it is sure of; the default |
 
     Raises:
-        InvalidInputError: the name stands for nothing; the message lists the choices.
+        InvalidInputError: no extractor has that name; the message lists the choices.
     """
     if not isinstance(name, str):
         raise InvalidInputError(f"extractor: give a name, not {type(name).__name__}")
@@ -194,7 +193,7 @@ class VerbatimExtractor:
     name = "verbatim"
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is when they were said, unless they say."""
+        """Return the draft of some messages; `at` is the time of those without one."""
         if not messages:
             return Draft()
         if len(messages) == 1:
@@ -216,17 +215,17 @@ class VerbatimExtractor:
 
 
 def source_key(messages: Sequence[Message], index: int) -> str:
-    """Return the key of the node that holds a message."""
+    """Return the key of the drafted node that holds a message."""
     return MEMORY if len(messages) == 1 else turn_key(index)
 
 
 def turn_key(index: int) -> str:
-    """Return the key of the turn that holds a message of a chat."""
+    """Return the key of the drafted turn that holds a message of a chat."""
     return f"turn:{index}"
 
 
 def chat_name(messages: Sequence[Message]) -> str:
-    """Return the name of a chat, derived from its messages: chats may begin at the same time."""
+    """Return a name that depends on the messages alone: two chats may begin at one time."""
     hasher = blake3()
     for message in messages:
         for text in (message.speaker, message.text):
@@ -243,7 +242,7 @@ def _turns(messages: Sequence[Message], at: datetime) -> list[DraftNode]:
             name=message.speaker,
             content=message.text,
             parent=SESSION,
-            # Turns of one time keep their order.
+            # Turns with one time keep their order.
             created_at=_later(message.at or at, index),
             valid_from=message.at or at,
         )
@@ -259,31 +258,33 @@ def _later(at: datetime, micros: int) -> datetime:
 
 
 class RulesExtractor:
-    """Drafts messages as memories with the names, relations, dates and claims read by rules.
+    """The text, and the names, aliases, relations, dates and claims that the rules are sure of.
 
-    R1  Precision over recall: where a text can be read in two ways, nothing is read.
-    R2  A name is one node of the draft, whatever the number of mentions. A mention that is the
-        first or the last part of one person's full name is that person.
-    R3  Text in a language that no reader reads stays verbatim, but for its title and its speaker.
-    R4  In a note, a single text of the user, "the user" is the one who says "I".
-    R5  A message is about what it is filed under (a title, a heading), about the name it opens with
-        and about its speaker; it mentions every other name.
-    R6  What a message claims of somebody is on an edge to them, with the sentence as its span.
-    R7  Two claims of one message that exclude each other are none; what a message says to be over
-        by its end is over, and no more.
+    R1  Precision over recall: a text that can be read in two ways is not read.
+    R2  A name is one node of the draft, however often it occurs. A mention that is the first or the
+        last part of one person's full name is that person.
+    R3  Text in a language without a reader stays verbatim, except its title and its speaker.
+    R4  In a note, a single text of the user, "the user" is the speaker, like "I".
+    R5  A message is about its title or heading, the name it opens with, and its speaker; it
+        mentions
+        every other name.
+    R6  A claim of a message about somebody is on an edge to them, with the sentence as its span.
+    R7  Claims of one message that exclude each other are dropped; what the message says to be over
+        at
+        its end is only over.
     R8  A relation of two things ("The Great Storm caused the Severn Flood") is an edge of its type,
-        since the message was said.
-    R9  The time is linear in the text, so `chars_max` bounds the time that a write may take.
+        from the time of the message.
+    R9  The time is linear in the text, so `chars_max` bounds the time of a write.
     """
 
     name = "rules"
-    chars_max = 1 << 18  # About a second of reading; longer texts wait for the extraction queue.
+    chars_max = 1 << 18  # about a second of reading; longer texts go to the extraction queue
 
     def __init__(self, reader: LanguageReader | None = None) -> None:
         self._reader = reader if reader is not None else EnglishReader()
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is when they were said, unless they say."""
+        """Return the draft of some messages; `at` is the time of those without one."""
         reader = self._reader
         verbatim = VerbatimExtractor().extract(messages, at)
         note = len(messages) == 1 and name_key(messages[0].speaker) in _USERS
@@ -297,7 +298,7 @@ class RulesExtractor:
         speakers = _names_of(messages)
         found = [reader.mentions(turn.message.text, turn.plain, speakers) for turn in read]
         certain = {name_key(each.text) for mentions in found for each in mentions if each.sure}
-        # A text of the user alone is a note; all else is spoken to somebody.
+        # A text of the user alone is a note; any other text is spoken to somebody.
         spoken = {name_key(message.speaker) for message in messages}
         if len(messages) == 1:
             spoken -= {USER}
@@ -323,7 +324,7 @@ class RulesExtractor:
         return Draft(nodes=verbatim.nodes + nodes, edges=edges)
 
     def _filed(self, builder: DraftBuilder, turn: ReadMessage, speakers: Set[str]) -> Title | None:
-        """Record what a message is about: its title, in any language, and its speaker."""
+        """Add a message's title, whatever its language, and its speaker to the draft."""
         speaker, text = turn.message.speaker, turn.message.text
         if name_key(speaker) in speakers:
             builder.spoken(turn, builder.speaker(speaker))
@@ -362,7 +363,7 @@ class RulesExtractor:
         for dated in dates:
             builder.add_date(turn, dated)
         claims = reader.claims(text, turn.plain, mentions, dates, note=note)
-        # "I work at Tern as of next month" says nothing of now.
+        # "I work at Tern as of next month" says nothing about now.
         ahead = {dated.last for dated in dates if dated.first > said}
         for claim in without_clashes(claims) if claims else ():
             if claim.since not in ahead:
@@ -370,7 +371,7 @@ class RulesExtractor:
 
 
 def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) -> Sequence[Mention]:
-    """Return mentions plus the ends of relations, minus mentions that are part of such an end."""
+    """Return mentions with the ends of relations added, and without parts of such ends."""
     ends = {end for one in stated for end in (one.source, one.target)}.difference(mentions)
     if not ends:
         return mentions
@@ -385,8 +386,8 @@ def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) ->
 def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:
     """Return the number of the mention that a message opens with: that is what it is about.
 
-    A text may also open with what it says of a name: "The author of Our Mutual Friend is …". A turn
-    of a conversation that opens with a name and a comma ("Melanie, look!") speaks to somebody.
+    A text may also open with words about a name: "The author of Our Mutual Friend is …". A turn of
+    a conversation that opens with a name and a comma ("Melanie, look!") addresses somebody.
     """
     body = 0 if title is None else title.body
     first = next((n for n, each in enumerate(mentions) if each.start >= body), None)
@@ -401,7 +402,7 @@ def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None
 
 
 def _names_of(messages: Sequence[Message]) -> frozenset[str]:
-    """Return the names of the speakers, in lower case; roles such as `user` have none."""
+    """Return the names of the speakers, in lower case, without roles."""
     names = {message.speaker for message in messages if message.speaker[:1].isupper()}
     return frozenset(name_key(name) for name in names) - _NAMELESS
 
@@ -438,7 +439,7 @@ def _read_names(
 def _read_claim(
     builder: DraftBuilder, turn: ReadMessage, entities: Sequence[Entity], claim: StatedClaim
 ) -> None:
-    """Add the claims of a message; an assistant's claims about itself are left out."""
+    """Add a claim of a message, unless an assistant makes it about itself."""
     speaker = turn.message.speaker
     if isinstance(claim.owner, int):
         subject = entities[claim.owner]
@@ -464,7 +465,7 @@ def _read_role(
     else:
         name = turn.message.speaker if role.owner == SPEAKER else builder.other(turn.message)
         if name is None or DOCUMENT in (name, turn.message.speaker):
-            return  # Whom "you" means is not known, nor who says "my" in a document.
+            return  # "you", and "my" in a document, refer to nobody known.
         owner = builder.speaker(name)
         whose = _whose(turn, role, name)
     if owner is entity:
@@ -475,7 +476,7 @@ def _read_role(
 
 
 def _whose(turn: ReadMessage, role: Role, name: str) -> str:
-    """Return the possessive that an alias begins with: the user's own is "my" or "our"."""
+    """Return the possessive at the start of an alias: for the user "my" or "our"."""
     if name_key(name) != USER:
         return f"{name}'s"
     said = turn.plain[role.start : role.end].lower()

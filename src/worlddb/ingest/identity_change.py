@@ -4,7 +4,7 @@
     split           a second person of the same name gets a node and the texts about that person
 
 A change is planned on one snapshot and carried out in one transaction. Nothing is moved: edges are
-deleted and written again, and what had ended wrongly is restored by a successor.
+deleted and written again, and nodes that had ended wrongly are restored by successors.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from worlddb.write.revival import (
 from worlddb.write.transaction import Transaction
 
 SPLIT = "split"
-"""The tier of what a split decided."""
+"""The tier of a decision by a split."""
 PLACES = ("contains", "same_as")
 """Edge types at an entity that say nothing about it."""
-CHAIN_MAX = 1_000  # Supersessions in a row; more than any time line has.
+CHAIN_MAX = 1_000  # supersessions in a row; more than any time line has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Plain):
-    """What a split did: the entity, the new one beside it, and the edges that lead there now.
+    """The result of a split: the entity, the new one beside it, and the edges that lead there now.
 
     `restored` are memories that had ended only because two people were taken for one.
     """
@@ -71,7 +71,7 @@ class Split(Plain):
 
 @dataclass(slots=True, kw_only=True)
 class _MergePlan:
-    """The edges and endings that follow from merge decisions."""
+    """The effects of merge decisions."""
 
     ended: list[Supersession] = field(default_factory=list)
     conflicts: list[tuple[Standing, Standing]] = field(default_factory=list)
@@ -89,7 +89,7 @@ def decide_merges(
 ) -> list[Proposal]:
     """Accept, reject or undo merges in one commit; see `WorldDB.accept_merge`."""
     with transaction as tx:
-        # Planned inside the transaction, before it writes: nobody else writes meanwhile.
+        # Planned inside the transaction, before it writes: no other writer can interfere.
         with store.read() as reader:
             moment = moment_of(reader, NOW, clock())
             plan = _plan_merges(reader, edge_ids, status, moment)
@@ -114,7 +114,7 @@ def _plan_merges(
     plan = _MergePlan()
     joined: list[set[int]] = []
     for edge_id in edge_ids:
-        with suppress(NotFoundError, InvalidInputError):  # The decision itself says what is wrong.
+        with suppress(NotFoundError, InvalidInputError):  # The decision itself raises the error.
             given = reader.edges([find(reader, edge_id, "edges")])[0]
             proposal = proposal_of(reader, given)
             if proposal is None:
@@ -134,7 +134,7 @@ def _plan_merges(
 def _plan_union(
     reader: Reader, merge: EdgeRow, joined: list[set[int]], moment: Moment, plan: _MergePlan
 ) -> None:
-    """Plan what follows when two classes become one; `joined` are those of this very commit."""
+    """Plan the effects of uniting two classes; `joined` are those united by this commit."""
     left, right = sides(reader, merge, moment)
     for group in joined:
         left = left | group if left & group else left
@@ -148,9 +148,9 @@ def _plan_union(
 
 
 def take_back(tx: Transaction, edges: Iterable[EdgeRow], facts: Iterable[Node]) -> None:
-    """Delete edges, and retire facts as if they had never been true."""
+    """Delete edges, and retire facts from their own beginning."""
     for item in edges:
-        with suppress(NotFoundError):  # Another edge's handler has deleted it, too.
+        with suppress(NotFoundError):  # The handler of another edge has deleted it.
             tx.delete_edge(item.edge.id)
     for node in facts:
         tx.retire(node.id, at=node.valid_from)
@@ -161,7 +161,7 @@ def take_back(tx: Transaction, edges: Iterable[EdgeRow], facts: Iterable[Node]) 
 
 @dataclass(slots=True, kw_only=True)
 class _SplitPlan:
-    """The plan of a split: edges to redirect to the new entity, and endings to take back."""
+    """The effects of a split: edges that move, and ends that were wrong."""
 
     entity: Node
     memories: tuple[Id, ...]
@@ -181,7 +181,7 @@ def split(
     entity_id: bytes | str,
     memory_ids: bytes | str | Sequence[bytes | str],
 ) -> Split:
-    """Give a second bearer of a name a node of their own; see `WorldDB.split`."""
+    """Give the second person of a name a node of their own; see `WorldDB.split`."""
     given = [memory_ids] if isinstance(memory_ids, bytes | str) else list(memory_ids)
     if not given:
         raise InvalidInputError("split: give the memories that speak of the second one")
@@ -207,7 +207,7 @@ def split(
                 valid_from=edge.valid_from,
                 metadata=edge.metadata or None,
             )
-        # So that the pair is not proposed again.
+        # With this edge the pair is not proposed again.
         apart = tx.write_edge("same_as", made, old.id, metadata={"tier": SPLIT, "score": -1.0})
         tx.decide_merge(apart.id, "rejected")
     return Split(
@@ -226,7 +226,7 @@ def _copy(item: EdgeRow) -> EdgeCopy:
 
 
 def _by_split(item: EdgeRow) -> EdgeCopy:
-    """Return an edge as it is written again, with the split as its evidence."""
+    """Return an edge to write again, with the split as its evidence."""
     metadata = {**item.edge.metadata, "tier": SPLIT}
     return EdgeCopy(edge=replace(item.edge, metadata=metadata), valid_to=item.edge.valid_to)
 
@@ -234,10 +234,10 @@ def _by_split(item: EdgeRow) -> EdgeCopy:
 def _plan_split(
     reader: Reader, entity_id: bytes | str, memory_ids: Sequence[bytes | str], moment: Moment
 ) -> _SplitPlan:
-    """Return what a split does.
+    """Return the effects of a split.
 
     Raises:
-        InvalidInputError: no name, or none of the memories speaks of it, or all that do were given.
+        InvalidInputError: not a name, none of the memories mentions it, or all that do were given.
         NotFoundError: there is no such node.
     """
     row = find(reader, entity_id, "nodes")
@@ -274,7 +274,7 @@ def _other(item: EdgeRow, row: int) -> int:
 
 
 def _plan_restorations(reader: Reader, own: set[int], others: set[int], plan: _SplitPlan) -> None:
-    """Plan what lives again: claims about one that claims about the other had ended."""
+    """Plan the restorations: claims about one person that claims about the other had ended."""
     found = reader.edges_at(sorted(own), "both", ("supersedes",))
     between = {item.row: item for item in found if (item.source in own) != (item.target in own)}
     plan.wrong = [
@@ -299,7 +299,7 @@ def _plan_restorations(reader: Reader, own: set[int], others: set[int], plan: _S
 
 
 def _later(reader: Reader, row: int, side: set[int]) -> Iterator[EdgeRow]:
-    """Yield what replaced a node since, as far as it is about the one of `side`."""
+    """Yield the edges of later supersessions of a node that are about the person of `side`."""
     frontier, seen = {row}, {row}
     while frontier and len(seen) < CHAIN_MAX:
         above: set[int] = set()

@@ -1,9 +1,9 @@
-"""Ingestion: the life of a write that is made from text.
+"""Ingestion: the path of a write that starts from text.
 
     messages ──extract──▶ draft ──prepare──▶ plan ──apply──▶ commit ──▶ recluster
 
 Extraction and tie-breaking, which may ask a person or a model, end before the transaction begins.
-`Memory.write`, `Memory.amend`, `db.ingest` and the extraction queue all take this way.
+`Memory.write`, `Memory.amend`, `db.ingest` and the extraction queue all use this path.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ from worlddb.write.transaction import Transaction, transact
 
 EXTRACT_ACTOR = "extract"
 FAILURES_IN_A_ROW_MAX = 3
-"""After so many the endpoint is taken to be down, and the rest is left for another run."""
-MESSAGE_CHARS = 100  # A message costs as much as so many characters more: its node, edges, claims.
+"""Failures in a row after which the endpoint counts as down; the rest waits for another run."""
+MESSAGE_CHARS = 100  # cost of a message (node, edges, claims), counted as so many characters
 AT_ONCE_CHARS_MAX = 4_000
-"""A text of this size is planned in a few milliseconds; longer ones do not keep writers waiting."""
+"""Characters; planned in a few milliseconds. A longer text must not make other writers wait."""
 CALM_WRITES = 8
-"""After so many writes in a row that nobody overtook, the crowd is taken to be gone."""
+"""Writes in a row without an overtaken plan after which the crowd counts as gone."""
 
 When: TypeAlias = Literal["later", "now", "off"]
 
 
 class DatedDraft(NamedTuple):
-    """The draft of some messages, the time that they count as said, and what is left to read."""
+    """A draft, its queue entry if the extraction waits, and the time of its messages."""
 
     draft: Draft
     waiting: Waiting | None
@@ -67,7 +67,7 @@ class DatedDraft(NamedTuple):
 
 
 class Landed(NamedTuple):
-    """The result of a write: its request, outcome, commit and target."""
+    """A finished write: its request, its outcome, its commit, and where it went."""
 
     request: WriteRequest
     outcome: Outcome
@@ -77,12 +77,12 @@ class Landed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested(Plain):
-    """What an ingest did: the memories, what was new, used again and proposed, and the commit.
+    """The result of an ingest: memories, new and reused nodes, proposals, and the commit.
 
-    `superseded` are the facts that ended because the text says otherwise now.
-    `commit` is None if everything was there already. `pending` is why the model's part of the
-    extraction waits (`db.pending()`), None if it does not. `left_out` says which relations of the
-    text were not written, and why: of an unknown type, without evidence, or refused.
+    `superseded` are the facts that ended because of the text. `commit` is None if everything
+    existed already. `pending` is the reason why the model's part of the extraction waits
+    (`db.pending()`), or None. `left_out` lists the relations of the text that were not written,
+    with reasons: of an unknown type, without evidence, or refused.
     """
 
     memories: tuple[Id, ...]
@@ -102,7 +102,7 @@ def ended_by(commit: Commit | None) -> tuple[Id, ...]:
 
 
 def check_when(recluster: str) -> None:
-    """Refuse a `recluster` option that is none.
+    """Check a `recluster` option.
 
     Raises:
         InvalidInputError: it is none of "later", "now" and "off".
@@ -112,7 +112,7 @@ def check_when(recluster: str) -> None:
 
 
 def extractor_of(given: Extractor | str | None) -> Extractor:
-    """Return an extractor from its name, or as it was given; by default the rules.
+    """Return an extractor from its name, or the given object; by default the rules.
 
     Raises:
         InvalidInputError: no extractor has that name.
@@ -131,21 +131,21 @@ def extractor_of(given: Extractor | str | None) -> Extractor:
 
 
 def is_immediate(extractor: Extractor | str | None) -> bool:
-    """Return whether an extractor asks no model, so that a snapshot may stay open meanwhile.
+    """Return whether an extractor surely calls no model, so that a snapshot may stay open.
 
-    Those with a name are ours: the rules and verbatim. Any other may ask a model.
+    Those with a name are built in: the rules and verbatim. Any other may call a model.
     """
     return extractor is None or isinstance(extractor, str)
 
 
 def is_short(extractor: Extractor | str | None, messages: Sequence[Message]) -> bool:
-    """Return whether messages are short enough to be read and planned inside the transaction."""
+    """Return whether messages are extracted and planned so fast that other writers may wait."""
     size = sum([len(message.text) + MESSAGE_CHARS for message in messages])
     return size <= AT_ONCE_CHARS_MAX and is_immediate(extractor)
 
 
 def brought_in(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
-    """Return the origins of drafted nodes by key; empty if all of them are the user's."""
+    """Return the origins of a draft's nodes by key; empty if all of it is the user's."""
     if whole is None and all(message.origin is None for message in messages):
         return NOTHING
     return origins_of(draft, messages, whole)
@@ -156,10 +156,10 @@ def draft_or_wait(
 ) -> tuple[Draft, Waiting | None]:
     """Return the draft of some messages; if the model fails, the draft of the fallback.
 
-    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. An
-    extractor that says by `resting()` why it should not be asked now is not waited for, and one
-    with a `chars_max` is not given more characters at once: no write takes longer than that. A
-    message without a time has the time of the one before it; the first has `at`.
+    The fallback is the extractor's own `fallback`, else verbatim: the text is never lost. If the
+    extractor's `resting()` gives a reason, the extractor is not called. If it has a `chars_max`, a
+    longer text is not extracted now. A message without a time has the time of the one before it;
+    the first has `at`.
     """
     messages = dated(messages, at)
     resting: Callable[[], str | None] = getattr(extractor, "resting", lambda: None)
@@ -191,7 +191,7 @@ def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
 
 
 class WriteCrowd:
-    """Estimates whether other writers commit between a plan and its transaction."""
+    """Whether other writers often commit between a plan and its transaction; a hint."""
 
     __slots__ = ("_left",)
 
@@ -200,17 +200,17 @@ class WriteCrowd:
 
     @property
     def is_there(self) -> bool:
-        """Whether another writer committed during one of the last writes."""
+        """Whether another commit overtook one of the last plans."""
         return self._left > 0
 
     def saw(self, *, overtaken: bool) -> None:
-        """Count a write: whether another commit came since it was prepared."""
+        """Count a write, and whether another commit overtook its plan."""
         self._left = CALM_WRITES if overtaken else max(0, self._left - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingestion:
-    """Takes text into one open store."""
+    """Writes texts into one open store."""
 
     store: Store
     registry: Registry
@@ -222,17 +222,17 @@ class Ingestion:
 
     @property
     def names(self) -> NameIndex:
-        """The index by which names, attributes and contents are found."""
+        """The index of names, attributes and contents."""
         return name_index(self.store)
 
     @property
     def reclusterer(self) -> Reclusterer:
-        """Resolves the neighbourhoods of nodes once more; see `Reclusterer`."""
+        """Compares the neighbourhoods of nodes again."""
         return Reclusterer(self.store, self.registry, self.search, self.limits, self.clock)
 
     @contextmanager
     def snapshot(self) -> Iterator[Reader]:
-        """Yield a snapshot for which the name index is up to date."""
+        """Yield a snapshot whose name index is up to date."""
         with self.store.read() as reader:
             if self.names.is_current(reader):
                 yield reader
@@ -244,7 +244,7 @@ class Ingestion:
     def transact(
         self, actor: str, origin: Origin | None = None, *, together: bool = False
     ) -> AbstractContextManager[Transaction]:
-        """Open a write transaction; `together` with those that wait, see `transact`."""
+        """Open a write transaction; for `together` see `write.transaction.transact`."""
         return transact(
             self.store,
             self.registry,
@@ -262,10 +262,10 @@ class Ingestion:
         extractor: Extractor | str | None,
         last: int = 0,
     ) -> DatedDraft:
-        """Return what an extractor reads in messages that were said `at` a time, or now.
+        """Return the draft of messages that were said at `at`, or now.
 
-        Now is always after the `last` commit. After a clock was set back, what is said next would
-        otherwise count as the older statement.
+        Now is always after the `last` commit; otherwise, after a clock was set back, a later
+        statement would count as the older one.
         """
         when = max(self.clock(), last + 1) if at is None else to_micros(at, "at")
         return DatedDraft(
@@ -275,16 +275,16 @@ class Ingestion:
     def spelled_as_known(
         self, reader: Reader, messages: list[Message], target: Target
     ) -> tuple[list[Message], tuple[int, str] | None]:
-        """Return a single text in the spelling of the live memory that says the same.
+        """Return a single text in the spelling of the live memory with the same text.
 
-        Then what is read out of the text is the same again, to the place where it stands. A chat
-        is returned as it is. The second part is the commit and the text if no memory says it.
+        Then everything read from it is the same again, including its spans. A chat is returned
+        unchanged. The second part is the commit and the text if no memory has it.
         """
         row = target.home_row
         if len(messages) != 1 or row is None:
             return messages, None
         text = messages[0].text
-        # The index ignores white space and nothing else: ask for every spelling.
+        # The index ignores only white space, so every spelling is looked up.
         forms = spellings(text)
         resolver = resolver_in(reader, row, self.clock(), within=target.within)
         rows = resolver.alike([(MEMORY, "", form) for form in sorted(forms)], row)
@@ -301,10 +301,10 @@ class Ingestion:
         return [replace(messages[0], text=there[0])], None
 
     def plan(self, request: WriteRequest, reader: Reader | None = None) -> WritePlan | WriteRequest:
-        """Return the plan of a write, before anything is locked: on a `reader`, or a new snapshot.
+        """Return the plan of a write before anything is locked, on `reader` or a new snapshot.
 
-        In a crowd of writers the commit of another would overtake the plan. Then the request is
-        returned, and its plan is made once, inside the transaction.
+        If many writers commit, another commit would overtake the plan. Then the request is
+        returned, and planned once, inside the transaction.
 
         Raises:
             NotFoundError, ConflictError: the destination has ended.
@@ -317,11 +317,11 @@ class Ingestion:
             return prepare(reader, request, self.clock())
 
     def commit(self, work: WritePlan | WriteRequest) -> Landed:
-        """Write a plan as one commit; return what became of it, and where it went.
+        """Write a plan as one commit; return its outcome and where it went.
 
         If another writer has committed since the plan was made, it is made again inside the
         transaction, where nobody else can write. A relation of the text that a handler refuses is
-        left out, so the text itself is never lost with it.
+        left out, so that the text itself is kept.
 
         Raises:
             NotFoundError, ConflictError: the destination has ended.
@@ -339,11 +339,11 @@ class Ingestion:
                     overtaken = tx.follows != (plan or request.target).commit
                     self.crowd.saw(overtaken=overtaken)
                     if plan is None or overtaken:
-                        # By the transaction: commits before it may still be on their way.
+                        # By the transaction: earlier commits may not be visible to others yet.
                         plan = prepare(tx.reader, request, self.clock(), before=plan)
                     outcome = apply(tx, plan, self.names, refused)
             except RefusedRelationError as error:
-                refused[error.relation] = error.reason  # One fewer at each turn.
+                refused[error.relation] = error.reason  # Each attempt has one relation fewer.
                 continue
             outcome.left_out.extend(request.draft.left_out)
             return Landed(request, outcome, tx.commit, plan.target)
@@ -351,11 +351,11 @@ class Ingestion:
     def write_at_once(
         self, actor: str, caller: Origin | None, ask: Callable[[Reader], WriteRequest | None]
     ) -> Landed | None:
-        """Build the request, plan it and write it, all in one transaction.
+        """Get the request, plan it and write it, all in one transaction.
 
-        A plan that is made before on a snapshot reads the same rows by another connection, whose
-        pages the last commit has made stale. `ask` gets the store as the transaction sees it, and
-        returns None if there is nothing to write.
+        A plan on a snapshot would read the same rows by another connection, whose cached pages the
+        last commit has made stale. `ask` gets the store as the transaction sees it, and returns
+        None if there is nothing to write.
 
         Raises:
             NotFoundError, ConflictError, RejectedError, StorageError: as `commit`.
@@ -371,11 +371,11 @@ class Ingestion:
                         plan = prepare(tx.reader, request, self.clock())
                         outcome = apply(tx, plan, self.names, refused)
             except RefusedRelationError as error:
-                refused[error.relation] = error.reason  # One fewer at each turn.
+                refused[error.relation] = error.reason  # Each attempt has one relation fewer.
                 continue
             if is_behind:
                 self.names.catch_up()
-                may_lag = True  # By what others have written since.
+                may_lag = True  # By the writes of others since.
             elif request is None:
                 return None
             else:
@@ -396,7 +396,7 @@ class Ingestion:
         recluster: When,
         supersede: bool,
     ) -> Ingested:
-        """Remember messages inside a world; see `WorldDB.ingest`."""
+        """Store messages inside a world; see `WorldDB.ingest`."""
         check_when(recluster)
         if at is not None:
             to_micros(at, "at")
@@ -442,7 +442,7 @@ class Ingestion:
         when: When,
         settings: ResolverSettings | None = None,
     ) -> None:
-        """Resolve the neighbourhood of new nodes once more, in the background or at once."""
+        """Compare the neighbourhood of new nodes again, in the background or at once."""
         if not created or when == "off":
             return
         around = self.reclusterer
@@ -483,7 +483,7 @@ class Ingestion:
         recluster: When,
         on_progress: Callable[[int, int], None],
     ) -> Extracted:
-        """Extract what waits; see `WorldDB.extract_pending`."""
+        """Extract the queued texts; see `WorldDB.extract_pending`."""
         if limit is not None:
             check_whole(limit, "limit", 1)
         with self.store.read() as reader:
@@ -527,7 +527,7 @@ class Ingestion:
     def _extract_one(
         self, entry: QueueEntry, extractor: Extractor, actor: str, recluster: When
     ) -> Outcome | None:
-        """Extract one memory; None if the memory has ended and is only removed from the queue."""
+        """Extract one text; return None if the memory has ended and only leaves the queue."""
         with self.store.read() as reader:
             moment = moment_of(reader, NOW, self.clock())
             text = waiting_text(reader, entry.pending.id, moment)
@@ -540,7 +540,7 @@ class Ingestion:
         messages = text.messages()
         draft = extractor.extract(messages, text.node.valid_from).merged()
         anchors = text.anchors(draft)
-        # What was said is in the store already; the rest is written around it.
+        # The messages are in the store already; the other nodes are written around them.
         rest = tuple(node for node in draft.nodes if node.key not in anchors)
         target = Target(
             commit=commit, home=home, home_row=row, anchors=anchors, name_worlds=text.worlds
@@ -552,7 +552,7 @@ class Ingestion:
             target=target,
             actor=actor,
             source=text.node.provenance or None,
-            # A document states what holds in it, not what holds for whoever keeps it.
+            # A document states its own claims, not claims of the person who keeps it.
             supersede=text.node.type != "Document",
             queue_edges=entry.edges,
             origins=brought_in(draft, messages, None),
@@ -564,7 +564,7 @@ class Ingestion:
     def _put_back(
         self, entry: QueueEntry, extractor: Extractor, error: Exception, actor: str
     ) -> Pending:
-        """Note that an extraction failed once more; that moves it to the end of the queue."""
+        """Record another failure of an extraction; that moves it to the end of the queue."""
         waiting = failure(extractor, error, entry.pending.attempts + 1)
         with suppress(TakenError), self.transact(actor) as tx:
             remove_from_queue(tx, entry.edges)

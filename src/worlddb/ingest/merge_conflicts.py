@@ -1,10 +1,10 @@
-"""Merge conflicts: what a branch and its trunk, each since the fork, say differently.
+"""Merge conflicts: contradictions between a branch and its trunk since the fork.
 
     fork ──▶ what the trunk wrote (TrunkWork)  ┐
-         └─▶ what was merged just now           ├──▶ contradicts edges, same_as proposals, reports
+         └─▶ the writes merged just now          ├──▶ contradicts edges, same_as proposals, reports
 
-Three ways are compared: the fork, the trunk, the branch. Only what both sides have changed since
-the fork can be in conflict, so the cost follows the changes and not the store. Both sides stay.
+Fork, trunk and branch are compared. Only what both sides have changed since the fork can be in
+conflict, so the cost depends on the changes and not on the store. Both sides stay.
 
 replaced     one node was ended by both sides, by different successors
 claim        both sides state another value of one functional claim
@@ -34,9 +34,9 @@ from worlddb.write.transaction import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeConflict(Plain):
-    """What both sides say differently: `left` on the branch, `right` on the trunk.
+    """A contradiction of both sides: `left` on the branch, `right` on the trunk.
 
-    `edge` is the `contradicts` edge that tells of it; without one, the commit's change does.
+    `edge` is the `contradicts` edge that records it; without one, a change of the commit does.
     """
 
     kind: str
@@ -47,7 +47,7 @@ class MergeConflict(Plain):
 
 
 class TrunkWork:
-    """What the trunk wrote since the fork, apart from earlier merges of the same branch."""
+    """The writes of the trunk since the fork, without merges of this branch."""
 
     def __init__(self, reader: Reader, fork: CommitRow, merges: Collection[int]) -> None:
         self._reader = reader
@@ -76,14 +76,14 @@ class TrunkWork:
         return any(row in part for part in self._edges)
 
     def ended(self, rows: Iterable[int]) -> set[int]:
-        """Return which nodes of the fork the trunk has ended since."""
+        """Return the nodes of the fork that the trunk has ended since."""
         wanted = [row for row in rows if row <= self.fork.nodes]
         then = self._reader.nodes(wanted, self.fork.seq)
         now = self._reader.nodes(wanted, self.head.seq)
         return {row for row in then if then[row].valid_to != now[row].valid_to}
 
     def metadata_changed(self, ident: Id, said: dict[str, Any]) -> list[str]:
-        """Return the keys that the trunk has given another value than `said` since the fork."""
+        """Return the keys to which the trunk has given another value than `said` since the fork."""
         row = self._reader.node_row(ident)
         if row is None or row > self.head.nodes:
             return []
@@ -102,7 +102,7 @@ def flag_conflicts(
     closed: Collection[Id],
     refused: Sequence[MergeConflict],
 ) -> tuple[list[MergeConflict], list[Id]]:
-    """Flag merged claims that the trunk contradicts; return the conflicts and the proposals.
+    """Record contradictions of merged writes with the trunk; return conflicts and proposals.
 
     `closed` are the nodes that the branch has ended.
     """
@@ -234,7 +234,7 @@ class _Sides:
             for one, other in rivals(self._reader, drafts, {}, world, 0, keep):
                 sides = [(end, isinstance(end, Id)) for end in (one, other)]
                 if sides[0][1] == sides[1][1]:
-                    continue  # Both of the branch: told there already.
+                    continue  # Both are of the branch, which has recorded it.
                 left, right = sorted(sides, key=lambda side: side[1])
                 yield MergeConflict(
                     kind="text",
@@ -244,7 +244,7 @@ class _Sides:
                 )
 
     def names(self) -> list[tuple[Id, Id]]:
-        """Return the names that both sides have written in one world, to be proposed as one."""
+        """Return the pairs of names that both sides have written in one world, to be proposed."""
         found: list[tuple[Id, Id]] = []
         for body in self._reader.bodies(sorted(self._live(self._new))):
             if not is_name_only(body):

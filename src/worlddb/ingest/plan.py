@@ -1,13 +1,13 @@
-"""Plan: what one write will do, worked out on one snapshot, then carried out in one transaction.
+"""Plan: the effects of one write, computed on one snapshot, then carried out in one transaction.
 
     WriteRequest ──prepare(reader)──▶ WritePlan ──apply(tx)──▶ Outcome
 
 The plan says which drafted nodes are in the store already (`known`), which others they may be the
-same as (`guesses`), and which standing claims the draft may end (`standing`). A plan has no side
-effects. `commit` names the commit that the plan was made on: if another writer has committed since,
-the plan is prepared again inside the transaction.
+same as (`guesses`), and which claims the draft may end (`standing`). A plan has no side effects.
+`commit` is the commit that the plan was made on: if another writer has committed since, the plan is
+prepared again inside the transaction.
 
-An exact match of the same type in the same world is the node itself, which is used again. Any other
+An exact match of the same type in the same world is the node itself, which is reused. Any other
 match is a guess: the drafted node is written, and a `same_as` edge proposes the merge with its
 evidence. Nothing is merged here.
 """
@@ -65,10 +65,10 @@ from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction
 
 TIER = "tier"
-"""The key of an edge to a name that was used again: which tier found that name."""
-EVIDENCE_CHARS_MAX = 1_000  # Enough for the sentence that says so; metadata is not for whole texts.
+"""Metadata key of an edge to a reused name: the tier that found the name."""
+EVIDENCE_CHARS_MAX = 1_000  # enough for the sentence; metadata is not for whole texts
 SHARED_SCOPES = ("agent:", "app:")
-"""In the scope of an agent or an app, "I" may be anybody."""
+"""Kinds of scopes with several speakers, in which "I" is nobody in particular."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +83,12 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """What one write will do.
+    """The plan of one write.
 
-    `asked` is the request as it was made; in `request` the draft is without the words that are no
-    names here. `tiers` says which tier found a name that is used again; `linked` are the places,
-    among the edges, of those in the store. `outlasted` are memories that drafted ones replace.
-    `doubtful` are the keys of drafted nodes that are not trusted in full.
+    `asked` is the original request; `request` has a draft without words that turned out not to be
+    names. `tiers` has the tier that found each reused name; `linked` are the indexes of drafted
+    edges that are in the store already. `outlasted` are memories that drafted ones replace.
+    `doubtful` are the keys of drafted nodes that are not fully trusted.
     """
 
     asked: WriteRequest
@@ -112,8 +112,8 @@ def prepare(
 ) -> WritePlan:
     """Return the plan of a write on one snapshot.
 
-    With `before`, a plan that another commit has overtaken, the proposals of that plan are kept, no
-    tiebreaker is asked again, and what it found is kept if it can still be seen.
+    `before` is a plan that another commit has overtaken: its proposals are kept, no tiebreaker is
+    asked again, and nodes that it found are kept if they are still visible.
     """
     asked, target, head = request, request.target, reader.head()
     if target.commit != head.seq:
@@ -175,7 +175,7 @@ def prepare(
 
 
 def _linked(reader: Reader, draft: Draft, known: Mapping[str, Id]) -> frozenset[int]:
-    """Return the places of drafted edges that are in the store, but for the tier on them."""
+    """Return the indexes of drafted edges that are in the store, compared without their tier."""
     both = [
         (at, edge)
         for at, edge in enumerate(draft.edges)
@@ -199,9 +199,9 @@ def _linked(reader: Reader, draft: Draft, known: Mapping[str, Id]) -> frozenset[
 def _begin(
     claims: Iterable[Claim], draft: Draft, known: Container[str], moment: Moment
 ) -> tuple[int, int] | None:
-    """Return when claims of new texts begin, and when they were said, the first of each.
+    """Return the first beginning of new claims and the first time that one was said.
 
-    None if one is stated by a node that is in the store already.
+    None if a node that is in the store already states one of them.
     """
     nodes = {node.key: node for node in draft.nodes}
     times: list[tuple[datetime, datetime]] = []
@@ -227,7 +227,7 @@ def _standing(
     resolver: StoreResolver,
     after: tuple[int, int] | None,
 ) -> Stood:
-    """Return what the store says about the subjects of claims; `known` are its nodes by key."""
+    """Return the claims in the store about a draft's subjects; `known` are its nodes by key."""
     wanted: dict[Id, dict[str, str]] = {}
     for claim in claims:
         if claim.subject in known:
@@ -250,16 +250,15 @@ def _shared(reader: Reader, row: int) -> bool:
 def resolved(
     resolver: StoreResolver, draft: Draft, row: int | None, unsaid: str | None = None
 ) -> tuple[dict[str, Id], dict[str, Sequence[Guess]], dict[str, str]]:
-    """Return which drafted nodes are in the store, and what the others may be the same as.
+    """Return the drafted nodes that are in the store, and the candidates of the others.
 
-    The third part says of names that are used again which tier found them. No memory says what is
-    `unsaid`.
+    The third part is the tier that found each reused name. `unsaid` is a text that no memory has.
     """
     known: dict[str, Id] = {}
     guesses: dict[str, Sequence[Guess]] = {}
     tiers: dict[str, str] = {}
     if row is None:
-        return known, guesses, tiers  # A world that is still to be made holds nothing.
+        return known, guesses, tiers  # A world that does not exist yet is empty.
     resolver.fetch([node for node in draft.nodes if node.resolvable])
     for node in draft.nodes:
         if node.resolvable:
@@ -281,7 +280,7 @@ def resolved(
 def judged(
     resolver: StoreResolver, matches: Sequence[Match], home: int | None = None
 ) -> tuple[Id | None, list[Guess]]:
-    """Return the node to use again, or the guesses to propose.
+    """Return the node to reuse, or the guesses to propose.
 
     Several nodes of the same name count as one only if they were accepted as one. Nodes that live
     at `home` come before nodes that are only members there.
@@ -312,7 +311,7 @@ def judged(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of the drafted nodes, by their keys; and which relations were left out."""
+    """The result of a plan: the nodes by their keys in the draft, and the relations left out."""
 
     ids: dict[str, Id] = field(default_factory=dict)
     created: list[Id] = field(default_factory=list)
@@ -336,14 +335,14 @@ class RefusedRelationError(RejectedError):
 def apply(
     tx: Transaction, plan: WritePlan, names: NameIndex, refused: Mapping[Relation, str] = NOTHING
 ) -> Outcome:
-    """Carry out a plan; the order of the steps is the order of this function.
+    """Carry out a plan; this function is the order of its steps.
 
     The relations in `refused` are left out; another refusal raises `RefusedRelationError`.
     """
     request, target, draft = plan.request, plan.target, plan.request.draft
     outcome = Outcome(ids=dict(target.anchors))
     if target.written is not None:
-        return outcome  # The same idempotency key was used before: nothing is written.
+        return outcome  # The idempotency key was used before: nothing is written.
     if request.queue_edges:
         remove_from_queue(tx, request.queue_edges)
     guessed = (guess.id for guesses in plan.guesses.values() for guess in guesses)
@@ -417,7 +416,7 @@ def _write_nodes(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
 
 
 def _is_own(tx: Transaction, plan: WritePlan, key: str) -> bool:
-    """Return whether a write may add to a node: a new one, or one that is not more trusted."""
+    """Return whether a write may add to a node: it is new, or not more trusted than the write."""
     known = plan.known.get(key)
     if known is None or key not in plan.doubtful:
         return True
@@ -427,7 +426,7 @@ def _is_own(tx: Transaction, plan: WritePlan, key: str) -> bool:
 def _write_edges(
     tx: Transaction, plan: WritePlan, outcome: Outcome, refused: Mapping[Relation, str]
 ) -> None:
-    """Write the drafted edges that are new; each relation by itself, as it may be refused."""
+    """Write the drafted edges that are new, one by one, because each may be refused."""
     draft, ids = plan.request.draft, outcome.ids
     entities = {node.key for node in draft.nodes if node.resolvable}
     named = {node.key: node.name or node.content for node in draft.nodes}
@@ -459,9 +458,9 @@ def _edge_draft(
 ) -> EdgeDraft:
     """Return a drafted edge between written nodes.
 
-    An edge from what was said begins with it. An edge from an entity begins when the text that
-    states it was said: the entity may be older, and each fact about it has a time of its own. An
-    edge from a new text to a name that is used again says by which tier that was found.
+    An edge from a text begins with the text. An edge from an entity begins when the text that
+    states it was said, because the entity may be older. An edge from a new text to a reused name
+    has the tier that found the name.
     """
     source, begins, metadata = ids[edge.source], edge.valid_from, edge.metadata
     if begins is None and of_entity:
@@ -494,7 +493,7 @@ def _join(tx: Transaction, plan: WritePlan, outcome: Outcome) -> None:
 
 
 def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
-    """Return what the claims of the draft end, now that its nodes have ids."""
+    """Return the claims that the draft ends, now that its nodes have ids."""
     if not plan.claims:
         return []
     ending = partial(
@@ -510,15 +509,15 @@ def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
     ended = ending(trusted)
     if len(trusted) == len(plan.claims):
         return ended
-    # What is less trusted must not take the place of what else the same write ends.
+    # A less trusted text must not replace what this write ends for another reason.
     done = {one.old.key for one in ended}
     return [*ended, *(one for one in ending(plan.claims) if one.old.key not in done)]
 
 
 def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> bool:
-    """Write that a claim is superseded by another; `apart` are the facts made for that so far.
+    """Write that a claim supersedes another; `apart` are the facts made for that so far.
 
-    Return False, and write that the two contradict each other, if the older is more trusted.
+    If the older claim is more trusted, write a contradiction instead and return False.
     """
     old, by = ended.old, ended.by
     if tx.outranks(old.carrier, by.carrier):
@@ -539,7 +538,7 @@ def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], 
 
 
 def _separate_fact(tx: Transaction, old: Standing) -> Id:
-    """Make a fact of the sentence that states a claim in a longer text; return its id."""
+    """Create a fact for the sentence of a longer text that states a claim; return its id."""
     drafted = NodeDraft(
         type=FACT,
         content=old.text,
@@ -559,7 +558,7 @@ def _separate_fact(tx: Transaction, old: Standing) -> Id:
 
 
 def _link_rivals(tx: Transaction, plan: WritePlan, outcome: Outcome, ended: set[Id]) -> None:
-    """Link texts that say the same with another value, unless one of them has just ended."""
+    """Link texts with the same words and another value, unless one of them has just ended."""
     for pair in plan.rivals:
         newer, older = (outcome.ids[end] if isinstance(end, str) else end for end in pair)
         if newer != older and ended.isdisjoint((newer, older)) and older != plan.request.replaces:
@@ -580,7 +579,7 @@ def _create_nodes(
     source: str | Sequence[str] | None,
     origins: Origins = NOTHING,
 ) -> list[Id]:
-    """Create nodes in their worlds; the plan has found those that are in the store already."""
+    """Create nodes in their worlds; the plan has found those that exist already."""
     drafts = [
         NodeDraft(
             type=node.type,

@@ -1,7 +1,7 @@
-"""A write request: what one write is asked to do, where, and under which key.
+"""Write request: the input of one write, its destination, and its idempotency key.
 
 A write that is sent twice with one key is done once. An idempotency key is a `Key` node in the home
-of what was written. The content index finds it; its edge names the memory and carries a digest of
+of the written memory. The content index finds it; its edge leads to the memory and has a digest of
 the text.
 """
 
@@ -28,7 +28,7 @@ from worlddb.write.transaction import Transaction
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 KEY = "Key"
-KEYS_MAX = 8  # A home has one node of a key; more have the same number only by chance.
+KEYS_MAX = 8  # a home has one node per key; more share its number only by chance
 KEY_BYTES_MAX = 512  # Room for a UUID or a URL; keys are stored as names.
 
 
@@ -47,10 +47,10 @@ class WriteKey:
 
 
 def check_key(key: str) -> str:
-    """Return an idempotency key after a check of its form.
+    """Return a caller's key after a check.
 
     Raises:
-        InvalidInputError: the key is no text, empty or too long.
+        InvalidInputError: the key is not text, empty or too long.
     """
     encode_text(key, "idempotency_key", KEY_BYTES_MAX)
     if not key.strip():
@@ -59,7 +59,7 @@ def check_key(key: str) -> str:
 
 
 def digest_of_messages(messages: Sequence[Message]) -> str:
-    """Return a digest of who says what, to tell one text from another under the same key."""
+    """Return a digest of speakers and texts, to compare the texts of one key."""
     hasher = blake3()
     for message in messages:
         for text in (message.speaker, message.text):
@@ -73,7 +73,7 @@ def find_key(
 ) -> tuple[WriteKey, Id | None]:
     """Return a caller's key, and the memory that was written with it before, if any.
 
-    `within` are further worlds that bound the caller: callers who cannot see each other's memories
+    `within` are the worlds that bound the caller: callers who cannot see each other's memories
     never share a key.
 
     Raises:
@@ -83,7 +83,7 @@ def find_key(
     apart = f" {blake3(bounds).hexdigest(16)}" if bounds else ""
     write_key = WriteKey(f"{home}{apart} {key}", home, digest)
     if row is None:
-        return write_key, None  # The home is still to be made.
+        return write_key, None  # The home does not exist yet.
     filed = reader.alike([content_key(KEY, write_key.name, "", row)], 0, KEYS_MAX)
     bodies = (body for body in reader.bodies(filed) if body.name == write_key.name)
     # If the write was undone, the key is free again.
@@ -101,15 +101,14 @@ def find_key(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a write goes, as one snapshot has it.
+    """The destination of a write on one snapshot.
 
     `commit` is the commit of the snapshot. `home` is the world of the draft's nodes; `home_row` is
-    its row, None if the world is still to be made. `scopes` are those to be made, each with its
-    generation. The memory becomes a member of `memberships`, the names of `name_worlds`. Texts are
-    compared with, and end, only what is also inside one of each group of `within`. `anchors` are
-    nodes of the store that the draft refers to by key. `written` is the memory that was written
-    with the same idempotency key. `is_shared` says whether the home is the scope of an agent or an
-    app; None if that is to be read.
+    its row, None if it must be created. `scopes` are to be created, each with its generation. The
+    memory becomes a member of `memberships`, the names of `name_worlds`. Texts are compared with,
+    and end, only nodes inside one world of each group of `within`. `anchors` are stored nodes that
+    the draft refers to by key. `written` is the memory that was written with the same idempotency
+    key. `is_shared` if the home is the scope of an agent or an app; None if unknown.
     """
 
     commit: int
@@ -126,38 +125,38 @@ class Target:
 
 
 class Destination(Protocol):
-    """Locates the target of a write; called again if another writer commits first."""
+    """Computes the destination of a write; asked again if another writer commits first."""
 
     def locate(self, reader: Reader) -> Target:
-        """Return the target on this snapshot.
+        """Return the destination on this snapshot.
 
         Raises:
-            ConflictError, NotFoundError: the place of the write has ended.
+            ConflictError, NotFoundError: the destination has ended.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WorldDestination:
-    """A world that exists; worlds are never deleted, so its target stays the same."""
+    """A world that exists and stays, so it is not looked up again."""
 
     target: Target
 
     def locate(self, reader: Reader) -> Target:
-        """Return the target."""
+        """Return the world."""
         return self.target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """The input of one write, before anything is looked up in the store.
+    """Everything that one write is asked to do, before the store is read.
 
-    `memory` is the key of the drafted node that is the memory. `target` is what the destination was
-    when the draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the
-    entries of the extraction queue that this write settles. `parts` is what changes in the parts.
-    `waiting` says that the model's part of the extraction is still to be done. `origins` are who
-    brought in what the draft says, by key; `caller` is the origin of the whole write. What is
-    `released` is not held in quarantine. `unsaid` is a commit, and a text that no memory said then.
+    `memory` is the key of the drafted node that is the memory. `target` is the destination when the
+    draft was made. `replaces` is the memory that the draft amends. `queue_edges` are the entries of
+    the extraction queue that this write removes. `parts` are changes to parts of the memory.
+    `waiting` is the queue entry if a model still has to extract. `origins` are those of the draft
+    by key; `caller` is the origin of the whole write. A `released` text is not put into quarantine.
+    `unsaid` is a commit, and a text that no memory had then.
     """
 
     draft: Draft

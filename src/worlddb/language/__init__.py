@@ -1,1 +1,1 @@
-"""Language: words, stems and snippets; pure functions on text."""
+"""Language: words, stems, dates, names and snippets; pure functions on text."""

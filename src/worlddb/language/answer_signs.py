@@ -1,22 +1,22 @@
-"""Answer signs: how likely a later text answers a question anew that an older text answers.
+"""Answer signs: the probability that a later text answers a question anew.
 
     "Where do I live?"
     "I live in Hamburg."            ──▶  signs of the pair  ──▶  probability
-    "Finally settled in Lisbon!"         (what is kept, met, foreign, told as news …)
+    "Finally settled in Lisbon!"         (shared topic, value, other subject, news …)
 
-The signs mean something in any language. *Kept*: how much of what is asked the later text keeps, by
-words and by the fields of everyday life that words belong to (`everyday_fields.txt`: "settled" and
-"live" speak of a home). *Met*: whether it has a value of the kind that the older text has: a
-number, a date, a person, a place, a name, a word of one field. *Foreign*: whether it is said of
-somebody or something else. *Told*: as news, as the end of the older value, as a doubt, as the past.
-*Near*: how rare the link is among the other texts that were found, and whether another one is
-nearer. No sign decides alone. A small network weighs them; its numbers stand in `answer_signs.json`
-with the digest of the data and the command that fitted them (`python -m bench.answer_change`).
+The signs work in any language. *Kept*: how much of the question the later text keeps, by words and
+by the fields of everyday life that words belong to (`everyday_fields.txt`: "settled" and "live"
+belong to home). *Met*: whether it has a value of the same kind as the older text: a number, a date,
+a person, a place, a name, a word of one field. *Foreign*: whether it is about another person or
+thing. *Told*: as news, as the end of the older value, as a doubt, as the past. *Near*: how rare the
+shared words are among the other texts found, and whether another text is nearer. No sign decides
+alone. A small network weighs them; its numbers are in `answer_signs.json`, with the digest of the
+data and the command that fitted them (`python -m bench.answer_change`).
 
-A1  What is compared is the whole text and its best clause: "Surprise, I like olives now."
-A2  Of a language only closed classes of words (`statement_words.txt`) and fields are known.
+A1  Both the whole text and its best clause are compared: "Surprise, I like olives now."
+A2  Only closed classes of words (`statement_words.txt`) and fields are known per language.
 A3  Equal questions and texts give equal answers, whatever the embedder.
-A4  A text that has nothing in common with them, or says nothing more, is never an answer.
+A4  A text that shares nothing with question and older text, or adds nothing, is never an answer.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ from worlddb.language.statement import (
 from worlddb.language.text_tokens import COUNTED
 from worlddb.language.word_forms import fold, sections
 
-READINGS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
-OPENING_WORDS = 3  # "My sister Ana lives …": who is named later than this is hardly the subject.
-PREFIX_MIN = 2  # The shortest beginning of a word that a star may follow in the list of fields.
-KIND_NEAR = 0.5  # "on Monday", "on the 4th"; "Ana", "Frau Kern": it may be the same kind of answer.
+READINGS_KEPT = 4_096  # texts cached: a question compares the same few hits again
+OPENING_WORDS = 3  # a person named later is hardly the subject: "My sister Ana lives …"
+PREFIX_MIN = 2  # the shortest prefix before a star in the list of fields
+KIND_NEAR = 0.5  # "on Monday", "on the 4th"; "Ana", "Frau Kern": perhaps one kind of answer
 LABEL_CHARS_MAX = 30  # "Codename: Heron", "New number, everyone: 555-9876"
-LINK_MIN = 0.1  # A weaker link is none.
+LINK_MIN = 0.1  # a weaker link counts as none
 FIELD_WORTH = 0.5  # of a field that two texts share, beside a word they share: a field is wider
 
 _PERSONS, _WAS, _OTHERS, _NOT = map(listed, ("person", "was", "others", "not"))
@@ -78,7 +78,7 @@ _SURE_KINDS = frozenset({"date", "person", "place"})
 
 
 class _Fields:
-    """The fields that words belong to, as bits of a number."""
+    """The fields that words belong to, as bit masks."""
 
     def __init__(self) -> None:
         found = sections("language", "everyday_fields.txt")
@@ -105,7 +105,7 @@ class _Fields:
         return found
 
     def within(self, text: str) -> int:
-        """Return the fields of the words in a text without spaces."""
+        """Return the fields of the words in a text of a script without spaces."""
         found = 0
         for word in self.pattern.findall(text):
             found |= self._bare[word]
@@ -118,7 +118,7 @@ def _fields() -> _Fields:
 
 
 class _SignWord(NamedTuple):
-    """A word, folded; its stems with a topic, its kind and its fields.
+    """A folded word, its topical stems, its kind and its fields.
 
     The kind is "date", "number", "person", "place", "name" or "word".
     """
@@ -131,10 +131,10 @@ class _SignWord(NamedTuple):
 
 
 class _SignText(NamedTuple):
-    """A text as a statement and as words; `content` are those with a topic, `forms` all of them.
+    """A text as a statement and as words; `content` are the topical words, `forms` all words.
 
-    `persons` are the people it names, with their places. `subject` is what it opens with: "self",
-    "person", "thing" or nothing of these.
+    `persons` are the people in it, with their positions. `subject` is the kind of its opening:
+    "self", "person", "thing" or none of these.
     """
 
     text: str
@@ -185,7 +185,7 @@ def _reading(text: str) -> _SignText:
 
 
 def _told(said: Statement, forms: frozenset[str], plain: str) -> dict[str, bool]:
-    """Return how a text is told: as news, as an end, as a doubt, as the past."""
+    """Return whether a text is news, an end, a doubt, or about the past."""
     end = said.is_end or _ENDED.are_in(forms, plain)
     turn = end or said.is_turn or _TURNED.are_in(forms, plain)
     return {
@@ -205,7 +205,7 @@ def _told(said: Statement, forms: frozenset[str], plain: str) -> dict[str, bool]
 
 
 def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
-    """Return a chunk as one word; of scripts without spaces as its pairs of signs."""
+    """Return a chunk as one word, or as pairs of characters in a script without spaces."""
     stems, is_number = topical(chunk) if form not in _NEWS else ((), False)
     if len(stems) > 1 and not form.isascii() and not form[0].islower():
         return [
@@ -231,7 +231,7 @@ def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
 
 
 def _subject(words: Sequence[_SignWord]) -> str:
-    """Return what some words open with."""
+    """Return the kind of subject that some words open with."""
     first = words[0].form.partition("'")[0] if words else ""
     if first in SELF:
         return "self"
@@ -246,10 +246,10 @@ def _clauses(text: str) -> tuple[_SignText, ...]:
 
 
 class _OlderAnswer:
-    """An older text beside a question: what later texts are compared with.
+    """An older text and a question, with which later texts are compared.
 
-    `keys` are the words of the question that the text has, `value` is what it says beyond the
-    question, `known` are the stems of both, `fields` their fields.
+    `keys` are the question's words in the text, `value` its words beyond the question, `known` the
+    stems of both, `fields` the fields of both.
     """
 
     def __init__(self, asked: _SignText, old: _SignText) -> None:
@@ -262,18 +262,18 @@ class _OlderAnswer:
         self.asks_person = any(word.is_person for word in self.value)
 
     def is_linked(self, new: _SignText) -> bool:
-        """Return whether a text has something in common with both, and says something more (A4)."""
+        """Return whether a text shares something with both, and adds something (A4)."""
         tells = new.said.is_change or new.said.is_end or not _NOT.isdisjoint(new.forms)
         more = tells or not new.stems <= self.old.stems
         return more and bool(self.fields & new.fields or self.known & new.stems)
 
 
 class _LaterPart:
-    """A later text, or a clause of it, beside the older answer.
+    """A later text, or a clause of it, compared with the older answer.
 
     `foreign` are its words that are not known, `lost` the words of the older value that it lacks.
-    `kept` is the share of the keys it has, `value` how well it meets the kind of the older value,
-    `alike` is 1 if it has a foreign word of a field of the older value.
+    `kept` is the share of the keys that it has, `value` how well it matches the kind of the older
+    value, `alike` is 1 if it has a foreign word in a field of the older value.
     """
 
     def __init__(self, basis: _OlderAnswer, new: _SignText) -> None:
@@ -288,7 +288,7 @@ class _LaterPart:
         self.alike = float(any(word.fields & own for word in self.foreign))
 
     def _met(self) -> tuple[str, float]:
-        """Return of what kind the older value is, and how well a new word meets it."""
+        """Return the kind of the older value, and how well a new word matches it."""
         kinds = {word.kind for word in self._basis.value}
         lost, new = {word.kind for word in self.lost}, {word.kind for word in self.foreign}
         self.is_same_kind = not _SURE_KINDS.isdisjoint(lost & new)
@@ -301,7 +301,7 @@ class _LaterPart:
 
     @property
     def persons(self) -> list[int]:
-        """The places of people whom neither the question nor the older text names."""
+        """The positions of people that neither the question nor the older text names."""
         asked, old = self._basis.asked, self._basis.old
         return [
             place
@@ -313,12 +313,12 @@ class _LaterPart:
 
     @property
     def has_other_person(self) -> bool:
-        """Whether it names somebody, and people are not what is asked for."""
+        """Return whether it names somebody, and the question does not ask for people."""
         return bool(self.persons) and not self._basis.asks_person
 
 
 class _Links:
-    """How rare stems and fields are among the texts that were found."""
+    """The rarity of stems and fields among the texts found."""
 
     def __init__(self, texts: Sequence[_SignText]) -> None:
         self._size = max(1, len(texts))
@@ -326,11 +326,11 @@ class _Links:
         self._fields = Counter(field for it in texts for field in _bits(it.fields))
 
     def _rarity(self, count: int) -> float:
-        """Return 1 for what at most two texts have, 0 for what all have."""
+        """Return 1 if at most two texts have it, 0 if all have it."""
         return 1.0 - max(0, count - 2) / self._size
 
     def strength(self, basis: _OlderAnswer, new: _SignText) -> float:
-        """Return how strong the link of a text with an older answer is."""
+        """Return the strength of the link between a text and an older answer."""
         if not basis.is_linked(new):
             return 0.0
         stems = [self._rarity(self._stems[stem]) for stem in basis.known & new.stems]
@@ -349,9 +349,10 @@ def _bits(number: int) -> list[int]:
 
 
 class AnswerCompany:
-    """A question and the texts that were found for it, compared with each other by position.
+    """A question and the texts found for it, compared with each other by position.
 
-    `vectors` are unit vectors of the question and of each text, if any. No BLAS: its threads wait.
+    `vectors` are unit vectors of the question and of each text, if any. Without BLAS, whose threads
+    would wait.
     """
 
     def __init__(
@@ -364,7 +365,7 @@ class AnswerCompany:
         self._learned = "weights" if vectors is not None else "words_alone"
 
     def probabilities(self, old: int, later: Sequence[int]) -> list[float]:
-        """Return how likely each of some later texts answers anew what an older one answers."""
+        """Return for each later text the probability that it answers the question anew."""
         basis = _OlderAnswer(self._asked, self._texts[old])
         linked = [place for place, at in enumerate(later) if basis.is_linked(self._texts[at])]
         found = [0.0] * len(later)
@@ -380,11 +381,11 @@ class AnswerCompany:
 
     @property
     def enough(self) -> float:
-        """From which probability on a pair counts."""
+        """The probability from which a pair counts."""
         return _model(self._learned).enough
 
     def is_linked(self, old: int, new: int) -> bool:
-        """Return whether a pair has anything in common; no other pair is compared."""
+        """Return whether a pair shares anything; other pairs are not compared."""
         return _OlderAnswer(self._asked, self._texts[old]).is_linked(self._texts[new])
 
     def signs(self, old: int, new: int) -> dict[str, float]:
@@ -421,7 +422,7 @@ class AnswerCompany:
         }
 
     def _vector_signs(self, old: int, at: int) -> dict[str, float]:
-        """Return how near the meanings are, and how much nearer than those of the other texts."""
+        """Return the similarity in meaning, and how much it exceeds that of the other texts."""
         if self._near is None:
             return {}
         asked, told = self._near[0, at + 1], self._near[old + 1, at + 1]
@@ -437,18 +438,18 @@ class AnswerCompany:
 
 
 def _shared(words: Sequence[_SignWord], stems: frozenset[str]) -> float:
-    """Return the share of words that have one of the stems."""
+    """Return the share of words with one of the stems."""
     return sum(not stems.isdisjoint(word.stems) for word in words) / max(1, len(words))
 
 
 def _cosine(one: _SignText, other: _SignText) -> float:
-    """Return how alike two texts are by the stems they share."""
+    """Return the similarity of two texts by their shared stems."""
     shared = len(one.stems & other.stems)
     return shared / sqrt(len(one.stems) * len(other.stems)) if shared else 0.0
 
 
 def _topic_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
-    """Return how much of what is asked the later text keeps, by words and by fields."""
+    """Return how much of the question the later text keeps, by words and by fields."""
     asked, old, new = basis.asked, basis.old, whole.new
     fields = asked.fields & old.fields or asked.fields
     lost_names = [
@@ -478,7 +479,7 @@ def _topic_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
 
 
 def _value_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
-    """Return whether the later text has what may stand for the older value."""
+    """Return whether the later text has a value that may replace the older one."""
     others = [word for word in part.foreign if word.kind == "word"]
     return {
         "same kind": float(whole.is_same_kind),
@@ -497,14 +498,14 @@ def _value_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> di
 
 
 def _news_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
-    """Return how the later text is told, where the older one is not told so."""
+    """Return whether the later text is news, an end, a doubt or past, and the older one is not."""
     before, now = basis.old.told, whole.new.told
     found = {name: float(is_so and not before[name]) for name, is_so in now.items()}
     return found | {"end of told": found["end"] * (len(whole.lost) < len(basis.value))}
 
 
 def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> dict[str, float]:
-    """Return whether the later text is said of somebody else."""
+    """Return whether the later text is about somebody else."""
     old, new, asked = basis.old, whole.new, basis.asked
     is_first = any(place < OPENING_WORDS for place in whole.persons)
     return {
@@ -524,7 +525,7 @@ def _person_signs(basis: _OlderAnswer, whole: _LaterPart, part: _LaterPart) -> d
 
 
 def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
-    """Return what stands in the place of what, where both texts run alike."""
+    """Return which words replace which, where both texts have the same structure."""
     old, new, foreign = basis.old, whole.new, set(whole.foreign)
     left, right = [it.form for it in old.words], [it.form for it in new.words]
     start = common_start(left, right)
@@ -562,18 +563,18 @@ def _opens_with_other(
 
 
 def _is_beside(words: Sequence[_SignWord], place: int, stems: frozenset[str]) -> bool:
-    """Return whether a word with one of the stems stands beside a place."""
+    """Return whether a word with one of the stems is next to a position."""
     around = (*words[max(0, place - 1) : place], *words[place + 1 : place + 2])
     return any(stems.intersection(word.stems) for word in around)
 
 
-# -- what was learned ------------------------------------------------------------------------------
+# -- the network -----------------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
 
 
 class AnswerModel(NamedTuple):
-    """A network with one hidden layer, and from which probability on a pair counts."""
+    """A network with one hidden layer, and the probability from which a pair counts."""
 
     inner: Floats
     inner_bias: Floats
@@ -590,7 +591,7 @@ class AnswerModel(NamedTuple):
 
 @cache
 def _model(part: str) -> AnswerModel:
-    """Return what was learned with vectors, or from words alone."""
+    """Return the network for signs with vectors, or for signs by words alone."""
     path = files("worlddb.language").joinpath("answer_signs.json")
     found = json.loads(path.read_text(encoding="utf-8"))
     inner, inner_bias, outer, outer_bias = (

@@ -1,11 +1,11 @@
-"""Language reader: what the extractor asks of a language, and the values it gets back.
+"""Language reader: the protocol of a language pack, and the values that it returns.
 
     text ──plain──▶ mentions ──▶ namings (roles, aliases, the speaker's own name), relations
               ├───▶ dates
               └───▶ claims
 
-One pack per language implements `LanguageReader`; `worlddb.language.english` is the one there is.
-All positions are offsets into the text as it was said.
+One pack per language implements `LanguageReader`; so far `worlddb.language.english` is the only
+one. All positions are offsets into the original text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LISTENER = "listener"
 
 
 class Mention(NamedTuple):
-    """A name from `start` to `end` of a text; `person` if a person's or a pet's.
+    """A name from `start` to `end` of a text; `person` if it is a person's or a pet's.
 
-    One that is not `sure` counts only if the same name is certain elsewhere in the draft.
+    If it is not `sure`, it counts only if the same name is certain elsewhere in the draft.
     """
 
     start: int
@@ -32,10 +32,10 @@ class Mention(NamedTuple):
 
 
 class Role(NamedTuple):
-    """The mention with this number is somebody's `role`; `start` to `end` says so.
+    """The `role` of a mention for its owner; `start` to `end` is the evidence.
 
-    `owner` is the speaker, the listener, or the number of another mention. `phrase` is what may
-    serve as an alias after the owner ("older sister"); empty if nothing may.
+    `owner` is the speaker, the listener, or the number of another mention. `phrase` can be an alias
+    after the owner ("older sister"); empty if it cannot.
     """
 
     mention: int
@@ -47,7 +47,7 @@ class Role(NamedTuple):
 
 
 class Same(NamedTuple):
-    """Two mentions that the text says are one; `alias` is what the second adds."""
+    """Two mentions that the text identifies; `alias` is the name that the second adds."""
 
     first: int
     second: int
@@ -55,7 +55,7 @@ class Same(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """Another name of a mention that is no mention itself: the initials of a long name."""
+    """An alias of a mention that is not a mention itself: the initials of a long name."""
 
     mention: int
     alias: str
@@ -64,7 +64,7 @@ class Alias(NamedTuple):
 
 
 class Self(NamedTuple):
-    """The speaker says that this mention is their own name."""
+    """The speaker's own name."""
 
     mention: int
 
@@ -73,7 +73,7 @@ Naming = Role | Same | Alias | Self
 
 
 class StatedRelation(NamedTuple):
-    """An edge of a type between two mentions; `start` to `end` states it."""
+    """An edge of a type between two mentions; `start` to `end` is the evidence."""
 
     type: str
     source: Mention
@@ -93,10 +93,10 @@ class Dated(NamedTuple):
 
 
 class StatedClaim(NamedTuple):
-    """A claim of the speaker or of a mention (by number), and where the text states it.
+    """A claim about the speaker or a mention (by number), and its position in the text.
 
     `was` is a value that no longer holds. A claim that `yields` can be replaced and replaces
-    nothing. `vague`: a place of which it is not known whether it is a district or a country.
+    nothing. `vague` if a place may be a district or a country.
     """
 
     owner: str | int
@@ -111,26 +111,26 @@ class StatedClaim(NamedTuple):
 
 
 class AskedClaim(NamedTuple):
-    """Whose claim a question asks for (empty: the asker's), and of which relations."""
+    """The owner (empty: the asker) and the relations of the claim that a question asks for."""
 
     owner: str
     relations: tuple[str, ...]
 
 
 class LanguageReader(Protocol):
-    """Reads texts of one language by rule, without a model."""
+    """Reads texts of one language with rules, without a model."""
 
     titles: Set[str]
-    """Words that stand before a person's name ("Dr"), in lower case and without a full stop."""
+    """Words before a person's name ("Dr"), in lower case and without a full stop."""
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether a word, in lower case, is an ordinary one and no name by itself."""
+        """Return whether a word, in lower case, is ordinary, so not a name by itself."""
 
     def reads(self, text: str) -> bool:
-        """Return whether a text is surely enough in this language."""
+        """Return whether a text is in this language, with enough certainty."""
 
     def plain(self, text: str, *, note: bool = False) -> str:
-        """Return a text of the same length with code, addresses and headings blotted out.
+        """Return a text of the same length with code, addresses and headings masked.
 
         In a `note`, a single text of the user, "the user" becomes "I".
         """
@@ -139,13 +139,13 @@ class LanguageReader(Protocol):
         """Return the names in a text, in order; `speakers` are known names in lower case."""
 
     def namings(self, plain: str, mentions: Sequence[Mention], speakers: Set[str]) -> list[Naming]:
-        """Return what a text says of its mentions: who they are, what else they are called."""
+        """Return the roles, aliases and identities that a text gives its mentions."""
 
     def relations(self, text: str, plain: str, mentions: Sequence[Mention]) -> list[StatedRelation]:
-        """Return what a text surely says of how things hang together; they need be no mentions."""
+        """Return the relations that a text states for certain; an end need not be a mention."""
 
     def dates(self, plain: str, said: date) -> list[Dated]:
-        """Return the dates that a text surely means, seen from the day it was said."""
+        """Return the unambiguous dates of a text, relative to the day it was said."""
 
     def claims(
         self,
@@ -156,7 +156,7 @@ class LanguageReader(Protocol):
         *,
         note: bool = False,
     ) -> list[StatedClaim]:
-        """Return the claims that a text surely makes; in a note the subject may be left out."""
+        """Return the certain claims of a text; in a note the subject may be missing."""
 
     def asked_claims(self, question: str) -> list[AskedClaim]:
-        """Return which functional claims a question asks for; none for most questions."""
+        """Return the functional claims that a question asks for; none for most questions."""

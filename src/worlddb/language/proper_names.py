@@ -1,20 +1,21 @@
-"""Proper names: how names sound, which are known, and one name read into its parts.
+"""Proper names: their sounds, the known ones, and the parts of a single name.
 
     spoken("phillip") == spoken("filip")        sound_code("smith") == sound_code("smyth") == "s53"
     is_nickname("bob", "robert")                are_two("mario", "maria")
     read_name("Dr. Smith, John Jr.") ──▶ words john smith · title dr · generation jr
 
-The word lists are files beside this module. `known_names.txt` has the personal names that many
-people bear: two *different* ones are two people, however few letters lie between them; two
-spellings, or a name and its nickname, are one name. `place_names.txt` has towns, states and
-countries. `name_words.txt` has the small words in names that mean something of their own.
+The word lists are files beside this module. `known_names.txt` has common personal names: two
+*different* ones are two people, however similar; two spellings, or a name and its nickname, are one
+name. `place_names.txt` has towns, states and countries. `name_words.txt` has small words in names
+with a meaning of their own.
 
-`name_key` and `first_name` say under which words a question finds a node. Names and questions are
+`name_key` and `first_name` are the keys by which a question finds a node. Names and questions are
 split into words the same way, so "Dr. Smith's" names Dr. Smith, and "McDonald's" itself. People are
 also found by their first name alone.
 
-A name is read without case, accents, script (Cyrillic and Greek), punctuation and the order around
-a comma. Numbers are kept apart from words: they must agree where words may differ a little.
+A name is compared without case, accents, script (Cyrillic and Greek), punctuation and the order
+around a comma. Numbers are kept apart from words: they must be equal, while words may differ a
+little.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from typing import NamedTuple
 from worlddb.language.text_tokens import folded
 from worlddb.language.word_forms import fold, sections, words_of
 
-TEXT_MAX = 400  # Of a longer text only the beginning is read: a longer text is no name.
+TEXT_MAX = 400  # characters read; a longer text is not a name
 CODE_DIGITS_MAX = 4
-_CACHE_MAX = 1 << 15  # Names seen lately: enough for a large text.
+_CACHE_MAX = 1 << 15  # names cached: enough for a large text
 
 _FIRST = ("kn", "n"), ("wr", "r"), ("gn", "n"), ("ps", "s"), ("pn", "n"), ("wh", "w"), ("mac", "mc")
-# In order: what is rewritten first is not seen by what follows. "ç" stands for ch while c is read.
+# In order: later rules see the result of earlier ones. "ç" stands for ch while c is read.
 _REWRITES = (
     ("tsch", "ç"), ("tch", "ç"), ("sch", "sh"), ("ch", "ç"), ("ph", "f"), ("ck", "k"),
     ("dge", "j"), ("dj", "j"), ("zh", "j"), ("ght", "t"), ("th", "t"), ("kh", "k"), ("gh", "g"),
@@ -49,7 +50,7 @@ _DIGITS = str.maketrans("bpfvgjkszçdtlmnraeiou", "111122222233455600000", "h")
 
 @lru_cache(maxsize=_CACHE_MAX)
 def spoken(word: str) -> str:
-    """Return a word of a-z respelled as it sounds; any other word as it is."""
+    """Return a word of a-z respelled by its sound; any other word unchanged."""
     if not _PLAIN.fullmatch(word):
         return word
     for written, said in _FIRST:
@@ -68,7 +69,7 @@ def spoken(word: str) -> str:
 
 @lru_cache(maxsize=_CACHE_MAX)
 def sound_code(word: str) -> str:
-    """Return the key that words of one sound share: Smith and Smyth are both s53."""
+    """Return the sound key of a word: Smith and Smyth are both s53."""
     said = spoken(word)
     if not _PLAIN.fullmatch(word) or not said:
         return word
@@ -80,10 +81,10 @@ def sound_code(word: str) -> str:
 
 
 class Known(NamedTuple):
-    """The tables: all words are lower case and without accents.
+    """The name tables; all words are in lower case and without accents.
 
-    `given` names and all `words` of names are compared; `told` are the given names that tell a
-    person in a text, of which the `doubtful` are words or places as well.
+    `given` names and all `words` of names are for comparisons; `told` are the given names that mark
+    a person in a text, of which the `doubtful` are ordinary words or places as well.
     """
 
     given: frozenset[str]
@@ -98,7 +99,7 @@ class Known(NamedTuple):
 
 @cache
 def known() -> Known:
-    """Return the tables."""
+    """Return the name tables."""
     rows = {
         name: [[word.rstrip(":") for word in row] for row in found]
         for name, found in sections("language", "known_names.txt").items()
@@ -156,12 +157,12 @@ def is_name(word: str) -> bool:
 
 
 def is_variant(one: str, other: str) -> bool:
-    """Tell whether both spell one name."""
+    """Tell whether both are spellings of one name."""
     return other in known().variants.get(one, ())
 
 
 def is_nickname(one: str, other: str) -> bool:
-    """Tell whether one is short for the other, or for a spelling of it."""
+    """Tell whether one is a short form of the other, or of a spelling of it."""
     ones, others = formal_names(one), formal_names(other)
     if not ones and not others:
         return False
@@ -172,7 +173,7 @@ def is_nickname(one: str, other: str) -> bool:
 
 
 def are_cousins(one: str, other: str) -> bool:
-    """Tell whether both are short for one name: Bill and Will."""
+    """Tell whether both are short forms of one name: Bill and Will."""
     return not formal_names(one).isdisjoint(formal_names(other))
 
 
@@ -203,9 +204,9 @@ _WIDTHS = {
 _SINGLE = frozenset(name for name in _WIDTHS if " " not in name)
 
 PLACE_NAMES = _words("names") | (_SINGLE - _words("words too"))
-"""Places that are known as such wherever their name stands, of one word."""
+"""One-word places known in every context."""
 TOWNS = PLACE_NAMES | _words("towns")
-"""Places one may live in: their names may be words or given names as well (Nice, Florence)."""
+"""Places that can be a home; their names may be words or given names as well (Nice, Florence)."""
 
 _SPELLINGS = {
     other: usual
@@ -215,13 +216,13 @@ _SPELLINGS = {
 
 
 def town_of(words: tuple[str, ...]) -> str:
-    """Return the usual name of a town that has several, from the words of one in lower case."""
+    """Return the usual name of a town with several names, from its words in lower case."""
     name = " ".join(words)
     return _SPELLINGS.get(name, name)
 
 
 def width_of(words: tuple[str, ...]) -> int:
-    """Return how wide a place is, from the words of its name in lower case; a city by default."""
+    """Return the size class of a place, from its words in lower case; a city by default."""
     return _WIDTHS.get(" ".join(words), CITY)
 
 
@@ -236,7 +237,7 @@ def _mapped(section: str) -> dict[str, str]:
 
 
 TITLES = _mapped("titles of a gender") | dict.fromkeys(_listed("titles"), "")
-"""Title → the gender it tells, "m" or "f", if it tells one."""
+"""Title → its gender, "m" or "f", if it has one."""
 PLAIN_TITLES = _listed("plain titles")
 SAME_TITLE = _mapped("same titles")
 ALSO_WORDS = _listed("also words")
@@ -393,7 +394,7 @@ def _before_suffixes(words: list[str], text: str) -> tuple[list[str], str, str, 
 
 
 def _in_full(words: list[str]) -> list[str]:
-    """Return the words with what is commonly written short in full: St. Paul, Main St."""
+    """Return the words with common abbreviations expanded: St. Paul, Main St."""
     last = len(words) - 1
     if last < 1:
         return words
@@ -402,7 +403,7 @@ def _in_full(words: list[str]) -> list[str]:
 
 
 def _is_spoken(text: str, words: list[str]) -> bool:
-    """Tell whether a text of several words reads like something said."""
+    """Tell whether a text of several words reads like speech."""
     if len(words) >= 3 and words[0] in SPEAKERS:
         return True
     if len(words) < 4:
@@ -428,12 +429,12 @@ _SENTENCE_GAP = re.compile(r"[.!?:;\n\"“”(]")
 def said_words(text: str) -> list[str]:
     """Return the words of a name or a question, without surrounding punctuation and "'s"."""
     if text.isascii() and text.replace(" ", "").isalnum():
-        return text.split()  # As most names are: nothing surrounds a word.
+        return text.split()  # The common case.
     return [_POSSESSIVE.sub("", match.group()) for match in _SAID_WORD.finditer(text)]
 
 
 def unqualified(name: str) -> str:
-    """Return a name without what stands in brackets behind it: Tesla, for "Tesla (company)"."""
+    """Return a name without a qualifier in brackets: Tesla, for "Tesla (company)"."""
     return _QUALIFIER.sub("", name) or name
 
 
@@ -459,7 +460,7 @@ def first_name(type_: str, name: str) -> str:
 
 @lru_cache(maxsize=_CACHE_MAX)
 def _given_in(word: str) -> str:
-    """Return a word as a first name; empty if it is none."""
+    """Return a word as a first name; empty if it is not one."""
     first = fold(word)
     return first if is_given(first) else ""
 
@@ -467,8 +468,8 @@ def _given_in(word: str) -> str:
 def said_firsts(question: str) -> dict[int, str]:
     """Return the words of a question, by position, that may be a first name used alone.
 
-    A word beside another name is a part of that name. A name that is also a common word needs a
-    capital that is not the first of a sentence: "Did Will come?"
+    A word next to another name is part of that name. A name that is also a common word must be
+    capitalised inside a sentence: "Did Will come?"
     """
     if question.isupper():
         question = question.lower()
@@ -494,5 +495,5 @@ def said_firsts(question: str) -> dict[int, str]:
 
 
 def _is_part_of_name(word: str, *, begins: bool) -> bool:
-    """Tell whether a word beside a first name may be a part of the same name."""
+    """Tell whether a word next to a first name may be part of the same name."""
     return is_name(fold(word)) or (word[0].isupper() and not begins)

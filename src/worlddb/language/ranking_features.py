@@ -1,25 +1,24 @@
-"""Ranking features: what the form of a question and of a text says, whatever they are about.
+"""Ranking features: the form of a question and of a text, whatever their topic.
 
     spans_of("What did I buy last Friday?", asked_on, years) ──▶ days, with a tolerance
-    speakers_of("What did you recommend?", "user")           ──▶ who said what is asked for
+    speakers_of("What did you recommend?", "user")           ──▶ whose words are asked for
     weights_of(["day", "ago", "run"], 0.2)                   ──▶ words that only frame count less
-    telling("I just finished a run of five miles.")          ──▶ DONE: it will be asked for
+    telling("I just finished a run of five miles.")          ──▶ DONE: something worth asking for
 
-The rules are a small grammar for English, on purpose. A date in a question ("three weeks ago",
-"May 2023", "the 3rd of June") is a hint about when something was said or happened, never a filter:
-people are wrong about dates, and so are we. "How many days ago did I mention…" is frame: it says
-what kind of answer is wanted, and would otherwise find every text that counts days. Of a text only
-the form of its sentences is looked at: subject, tense, and no question.
+The rules are a small grammar for English, on purpose. A date in a question ("three weeks ago", "May
+2023", "the 3rd of June") is a hint about when something was said or happened, never a filter,
+because people and rules are often wrong about dates. "How many days ago did I mention…" is frame:
+it asks for a kind of answer, and would otherwise match every text that counts days. Of a text only
+the form of its sentences is read: subject, tense, and question or not.
 
-*Years* that a text speaks of are pairs of a first and a last year (`year_spans`).
+The *years* of a text are pairs of a first and a last year (`year_spans`).
 
     "editor from 1940 to 1960, and again in 1985"  ──▶  (1940, 1960), (1985, 1985)
 
-A number of four digits from 1000 to 2099 is taken for a year unless it is part of a longer number.
+A number of four digits from 1000 to 2099 is read as a year unless it is part of a longer number.
 Two of them with a dash, "to", "and" or "until" between them are a span; "1998–present" has no end
-and "1990-95" stays in its century. What a question asks for is one span over all its years: "from
-March 1993 to May 1994". Taking a number for a year by mistake costs little, since nothing is
-filtered by it.
+and "1990-95" stays in its century. The years of a question are one span: "from March 1993 to May
+1994". A number misread as a year costs little, since nothing is filtered by it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.4, "year": 365.25}
 _VAGUE = frozenset({"few", "several"})
-_BACK_MAX = 36_500  # A hundred years: nobody counts back further.
+_BACK_MAX = 36_500  # days; nobody counts back more than a hundred years
 
 _COUNT = rf"(\d{{1,4}}|{'|'.join(NUMBERS)})"
 _UNIT = rf"({'|'.join(_UNIT_DAYS)})s?"
@@ -69,7 +68,7 @@ _ASKING = re.compile(r"\b(?:can|could|would|will)\s+you\b", re.IGNORECASE)
 PREFERENCE_LIST = "preference_words.txt"
 UNSPACED_FROM = 0x2E80  # the first sign of the scripts of China and Japan
 NOTHING, OWN, DONE = 0, 1, 3
-"""Says nothing of the speaker; says something; says what they did or what happened to them."""
+"""Nothing about the speaker; something; what the speaker did or experienced."""
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _OWN = re.compile(r"\b(?:i|me|my|mine|we|our|ours)\b", re.IGNORECASE)
@@ -82,7 +81,7 @@ _DONE = re.compile(
 
 
 class DaySpan(NamedTuple):
-    """Days that are meant, from the first to the last, and how far off still counts.
+    """The days that are meant, first and last, and the tolerance around them.
 
     `is_relative` if they were counted back from the day of the question.
     """
@@ -94,13 +93,13 @@ class DaySpan(NamedTuple):
 
 
 def spans_of(question: str, asked_on: date, years: Sequence[int]) -> list[DaySpan]:
-    """Return the days a question speaks of, seen from the day it is asked on.
+    """Return the days in a question, relative to the day it is asked on.
 
     A month without a year may be that of any of `years`.
     """
 
     def back(days: float) -> date:
-        # Not before the calendar begins, whatever number somebody wrote.
+        # Not before the calendar begins, whatever number the text has.
         days = min(days, _BACK_MAX, asked_on.toordinal() - 1)
         return asked_on - timedelta(days=round(days))
 
@@ -127,7 +126,7 @@ def _relative(question: str, asked_on: date, back: Callable[[float], date]) -> I
         yield DaySpan(asked_on, asked_on, 1.0)
     for match in _PAST.finditer(question):
         unit = _UNIT_DAYS[match[2].lower()]
-        # "Last week" is loosely used: up to two weeks back.
+        # "Last week" is used loosely: up to two weeks back.
         length = unit * (_number(match[1]) if match[1] else 2)
         yield DaySpan(back(length), asked_on, max(1.0, 0.15 * length))
 
@@ -145,7 +144,7 @@ def _absolute(question: str, years: Sequence[int]) -> Iterator[DaySpan]:
                 yield from _day(year, month, int(day))
             elif 1 <= year < 9999:
                 end = date(year + month // 12, month % 12 + 1, 1)
-                # What happened at the end of a month is often told at the beginning of the next.
+                # Events at the end of a month are often reported at the beginning of the next.
                 yield DaySpan(date(year, month, 1), end + timedelta(days=2), 4.0)
 
 
@@ -154,7 +153,7 @@ def _day(year: int, month: int, day: int) -> Iterator[DaySpan]:
         found = date(year, month, day)
         yield DaySpan(found, found + timedelta(days=3), 2.0)
     except (ValueError, OverflowError):
-        return  # No such day: the question says something else with these numbers.
+        return  # No such day: the numbers mean something else.
 
 
 def _number(text: str) -> int:
@@ -162,7 +161,7 @@ def _number(text: str) -> int:
 
 
 def weights_of(asked: list[str], frame_weight: float) -> dict[str, float]:
-    """Return how much each word of a question counts.
+    """Return the weight of each word of a question.
 
     A word that only frames the question counts `frame_weight`, if there is any other word.
     """
@@ -172,12 +171,12 @@ def weights_of(asked: list[str], frame_weight: float) -> dict[str, float]:
 
 
 def speakers_of(question: str, asker: str) -> tuple[frozenset[str], str | None]:
-    """Return who the question speaks of: names it says, and whether the asker or the others.
+    """Return the names in a question, and whether it is about the asker or the others.
 
-    The second value is `asker` for "what did I say" and for what speaks of neither, since memory is
-    first of all of what the asker told; `"not " + asker` for "what did you say"; None if it speaks
-    of both. "Can you suggest…" asks for advice, which rests on what the asker told; the "you" of
-    "Can you list what I …" only asks politely.
+    The second value is `asker` for "what did I say", and for a question about neither, since most
+    memories are about the asker; `"not " + asker` for "what did you say"; None for both. "Can you
+    suggest…" asks for advice, which rests on the asker's own words; the "you" of "Can you list what
+    I …" is only polite.
     """
     said = frozenset(word.casefold() for word in _WORD.findall(question))
     if wants_advice(question):
@@ -197,10 +196,10 @@ def question_parts(
     frame_weight: float,
     rarity_power: float,
 ) -> list[tuple[str, float]]:
-    """Return the words of a question as they were written, each with how much it should count.
+    """Return the words of a question as written, each with its weight.
 
-    `rarity` is of a word as it was written. Rare words say more. A `rarity_power` below 1 keeps one
-    strange word from drowning the others.
+    `rarity` is of a word as written. Rare words weigh more. A `rarity_power` below 1 keeps one
+    strange word from outweighing the others.
     """
     weights = weights_of(words(question), frame_weight)
     parts = []
@@ -215,16 +214,16 @@ def question_parts(
 def written_rarity(
     said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
 ) -> float:
-    """Return the rarity of a word as it was written: that of its rarest token.
+    """Return the rarity of a word as written: that of its rarest token.
 
-    A token is as rare as the form that the most texts have; what no text has is rarest (`top`).
+    A token is as rare as its most frequent form; a token in no text is the rarest (`top`).
     """
     forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
     return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
 
 
 def telling(text: str) -> int:
-    """Return how much a text tells of the one who says it: NOTHING, OWN or DONE."""
+    """Return how much a text says about its speaker: NOTHING, OWN or DONE."""
     best = NOTHING
     plain = text.replace("\u2019", "'")
     for sentence in _SENTENCE.split(plain):
@@ -237,7 +236,7 @@ def telling(text: str) -> int:
 
 
 def only_asks(text: str) -> bool:
-    """Return whether each sentence of a text is a question, so that it tells nothing."""
+    """Return whether every sentence of a text is a question."""
     if "?" not in text:
         return False
     return all(
@@ -248,7 +247,7 @@ def only_asks(text: str) -> bool:
 
 
 def wants_advice(question: str) -> bool:
-    """Return whether a question asks for advice or a task, not for what was said."""
+    """Return whether a question asks for advice or a task, not for facts."""
     plain = plain_text(question)
     return bool(phrase_pattern("asks").search(plain)) and not phrase_pattern("recalls").search(
         plain
@@ -264,7 +263,7 @@ def plain_text(text: str) -> str:
 def phrase_pattern(part: str) -> re.Pattern[str]:
     """Return the pattern of one part of `preference_words.txt` in all languages.
 
-    Phrases of letters stand alone; those of scripts without spaces stand anywhere.
+    Phrases of letters match whole words; those of scripts without spaces match anywhere.
     """
     found = sections("language", PREFERENCE_LIST)
     rows = [row for name, rows in found.items() if name.endswith(f" {part}") for row in rows]
@@ -274,7 +273,7 @@ def phrase_pattern(part: str) -> re.Pattern[str]:
 
 
 class Form(NamedTuple):
-    """How much a text tells of its speaker, how long it is, and whether it asks.
+    """How much a text says about its speaker, its length, and whether it asks.
 
     `asks` is 0, SOMETHING if one of its sentences is a question, ONLY if all of them are.
     """
@@ -290,9 +289,9 @@ SOMETHING, ONLY = 1, 2
 
 
 def form_of(text: str, *, is_turn: bool) -> Form:
-    """Return the form of a text: few turns of a conversation tell of somebody.
+    """Return the form of a text; few turns of a conversation are about a person.
 
-    A memory always does, unless it is nothing but a question that somebody had.
+    A memory always is, unless it is only a question.
     """
     asks = (ONLY if only_asks(text) else SOMETHING) if "?" in text else 0
     tells = telling(text) if is_turn else NOTHING if asks == ONLY else DONE
@@ -303,7 +302,7 @@ NO_END = 9999  # of a span that goes on
 
 _YEAR = r"(?:1\d|20)\d\d"
 _NOW = "present|today|now"
-# What may not stand before a year is looked at behind it: a search is fast if it begins with signs.
+# The character before a year is checked afterwards: a search that begins with digits is fast.
 _SPAN = re.compile(
     rf"({_YEAR})(?<![\d.,]\d{{4}})(?!\d|[.,]\d)"
     rf"(?:\s?[-–—]\s?({_YEAR}|\d\d|{_NOW})(?![\w-])"
@@ -314,7 +313,7 @@ _SPAN = re.compile(
 
 
 def year_spans(text: str) -> list[tuple[int, int]]:
-    """Return the years and spans of years that a text names, in order."""
+    """Return the years and spans of years in a text, in order."""
     spans: list[tuple[int, int]] = []
     for match in _SPAN.finditer(text):
         first, end = int(match[1]), match[2] or match[3]
@@ -327,7 +326,7 @@ def year_spans(text: str) -> list[tuple[int, int]]:
 
 
 class DatedTexts:
-    """The years that numbered texts name; they are read in the order of their numbers."""
+    """The years in numbered texts, read in the order of their numbers."""
 
     def __init__(self) -> None:
         self.read = 0
@@ -343,6 +342,6 @@ class DatedTexts:
 
 
 def asked_years(question: str) -> tuple[int, int] | None:
-    """Return the span over all years that a question names; None if it names none."""
+    """Return the span over all years in a question; None if it has none."""
     spans = year_spans(question)
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None

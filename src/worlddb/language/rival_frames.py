@@ -1,25 +1,25 @@
-r"""Rival frames: two statements of the same words but for a value, of which only one can be so.
+r"""Rival frames: statements with the same words but another value, of which one can be true.
 
     "The alarm code is 2204."      the same frame
     "The alarm code is 7719 now."  and another value
 
-That two values differ says little: "I ran 5 km" and "I ran 7 km" are both so. A false link is worse
-than a missed one. So a frame has to tell the *state* of *one* holder, and its place has to take
+Two different values prove little: "I ran 5 km" and "I ran 7 km" can both be true. A false link is
+worse than a missed one. So a frame must state the *state* of *one* holder, in a place that takes
 *one* value:
 
-R1  A state, no event. An event can happen again. A state is told by a copula beside the value, by
-    a verb that lasts ("costs", "lives at"), by an English verb of the present after something
-    definite ("The gym closes at"), or by no verb at all ("Kapı kodu 4711"). What was, was at some
-    time.
-R2  A number is one value: what has two numbers has them at two times.
-R3  Of other values a place takes one if the holder is a noun of which one has one at a time (a
-    capital, a manager, a password), if the predicate is said of one thing (married to, born in),
-    or if a definite holder is said to be somebody or something by name. "Anna is allergic to nuts"
-    takes many, and so does "my hobbies are".
-R4  Of two holders with one role, "the head chef" is one; "my friend" is one of several.
+R1  A state, not an event, because an event can happen again. A state has a copula beside the value,
+    a verb of duration ("costs", "lives at"), an English verb in the present after something
+    definite
+    ("The gym closes at"), or no verb ("Kapı kodu 4711"). A past tense is about an earlier time.
+R2  A number is one value: two numbers belong to two times.
+R3  Other places take one value if the holder is a noun with one at a time (a capital, a manager, a
+    password), if the predicate takes one (married to, born in), or if a definite holder is
+    identified
+    by a name. "Anna is allergic to nuts" takes many, and so does "my hobbies are".
+R4  A holder with a unique role is one ("the head chef"); "my friend" is one of several.
 
-Only closed classes of words are known, by list (`statement_words.txt`, `single_values.txt`). What a
-frame does not say in these words is no rival of anything.
+Only closed classes of words are known, by list (`statement_words.txt`, `single_values.txt`). A
+frame without these words is not a rival of any other.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from worlddb.language.statement import (
 from worlddb.language.text_tokens import STOP
 from worlddb.language.word_forms import fold, sections, stem, words_of
 
-VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
-REST_WORDS_MIN = 3  # Two words in common ("it is") are the frame of anything.
-BARE_WORDS_MAX = 4  # Words before a value without a verb; more of them have one.
-BARE_AFTER_MAX = 2  # Words after such a value: a unit ("thousand lira"). More tell something.
-UNIT_SIGNS_MAX = 3  # The same in signs of a script without spaces.
-SPLITS_KEPT = 4_096  # Frames judged lately; bounds memory.
+VALUE_WORDS_MAX = 6  # a longer span is a sentence, not a value
+REST_WORDS_MIN = 3  # two common words ("it is") fit any statement
+BARE_WORDS_MAX = 4  # words before a value without a verb; more words have one
+BARE_AFTER_MAX = 2  # words after such a value: a unit ("thousand lira")
+UNIT_SIGNS_MAX = 3  # the same in characters of a script without spaces
+SPLITS_KEPT = 4_096  # frames cached; bounds the memory
 
 _listed = partial(words_of, "language", "single_values.txt")
 
@@ -80,7 +80,7 @@ class _Nouns:
         ) or any(f" {phrase} " in text for phrase in self._phrases)
 
     def are_in_signs(self, text: str) -> bool:
-        """Return whether a text without spaces has any of them."""
+        """Return whether a text of a script without spaces has any of them."""
         return any(word in text for word in self._signs)
 
 
@@ -90,7 +90,7 @@ _IS, _ARE, _WAS, _LAST = map(_tokens, ("is", "are", "was", "last"))
 _THE, _ARTICLES, _NOBODY = map(_tokens, ("the", "article", "they"))
 _ENDINGS = tuple(fold(ending) for ending in _listed("ending"))
 _BEING = _IS | _ARE | _WAS | COPULAS
-# German writes every noun with a capital, so a capital is no sign of a name there.
+# German capitalises every noun, so a capital does not mark a name there.
 _CAPITALS = frozenset({"ist", "bin", "lautet"})
 _OF = frozenset({"of", "de", "del", "di", "da", "do", "von", "van", "des", "du", "della"})
 _YEAR = re.compile(r"1\d\d\d|20\d\d")
@@ -111,7 +111,7 @@ _SIGNS_EVENT = re.compile("了|过|過|ました|った|んだ$|แล้ว")
 
 
 class RivalFrame(NamedTuple):
-    """What two statements have in common before and after their values, and the values."""
+    """The common words of two statements before and after their values, and the values."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -126,13 +126,13 @@ def may_be_rival(old: Statement, new: Statement) -> bool:
 
 
 def is_rival(old: Statement, new: Statement) -> bool:
-    """Return whether two statements are one frame with two values, of which one can be so."""
+    """Return whether two statements have one frame and two values, of which one can be true."""
     frame = frame_of(old, new) if new.is_so else None
     return frame is not None and _takes_one(frame)
 
 
 def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
-    """Return the frame of two statements; None if they have none in common."""
+    """Return the frame of two statements; None if they have no common words."""
     one, other = old.words, new.words
     least, most = sorted((len(one), len(other)))
     if one == other or most - least > VALUE_WORDS_MAX:
@@ -143,9 +143,9 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
     while suffix < least - prefix and one[-1 - suffix] == other[-1 - suffix]:
         suffix += 1
     if most - prefix - suffix > VALUE_WORDS_MAX or least == prefix + suffix:
-        return None  # Too much, or one says nothing where the other has a value.
-    # Of two names, the whole names are the values: Charles Dickens, Charles Darwin. What is counted
-    # is no part of a number: 40 Euro.
+        return None  # Too long, or one of them has no value.
+    # With two names, the whole names are the values: Charles Dickens, Charles Darwin. A counted
+    # unit is not part of a number: 40 Euro.
     both = old.named & new.named
     counts = is_number(one[prefix]), is_number(one[len(one) - suffix - 1])
     while prefix and not counts[0] and one[prefix - 1] in both:
@@ -210,7 +210,7 @@ def _takes_one_number(frame: RivalFrame, is_listed: bool) -> bool:
 
 
 def _is_event(words: Sequence[str]) -> bool:
-    """Return whether a verb of the past is among words without a copula, as far as is known."""
+    """Return whether words without a copula have a verb in the past, as far as known."""
     return any(
         word in _PAST or (word.endswith("ed") and stem(word) != word) for word in words
     ) and _LASTING.isdisjoint(words)
@@ -242,24 +242,24 @@ def _takes_one_value(frame: RivalFrame, is_listed: bool) -> bool:
 
 
 def _is_of_one_kind(before: Sequence[str]) -> bool:
-    """Return whether a value is told with its kind, as a lasting one: "in the city of"."""
+    """Return whether a lasting value has its kind before it: "in the city of"."""
     if len(before) <= REST_WORDS_MIN or before[-3] != "the" or before[-1] != "of":
         return False
     verb = before[:-3]
     if not (_BEING | _ONCE | _LASTING).isdisjoint(verb):
         return True
-    return not _tells(verb[-1]) and not _is_event(verb)  # What ended is cut: "died in the city of".
+    return not _tells(verb[-1]) and not _is_event(verb)  # Not "died in the city of".
 
 
 def _is_role_of_one(words: Sequence[str]) -> bool:
-    """Return whether words say who has a role that only one has: "is the head chef"."""
+    """Return whether words name a role that only one can have: "is the head chef"."""
     if words[0] not in _IS or not any(map(_tells, words)):
         return False
     return words[1] in _ARTICLES or (words[1] in DEFINITE and _NOUNS.are_in(words))
 
 
 def _has_copula_at_end(before: Sequence[str]) -> bool:
-    """Return whether a copula of the present stands before a value, with no topic in between."""
+    """Return whether a copula in the present precedes a value, with no topic in between."""
     for word in reversed(before):
         if word in _IS or word in _ARE:
             return True

@@ -1,9 +1,9 @@
-"""Snippet: the part of a text that shows best why a question found it.
+"""Snippet: the part of a text that best shows why a question found it.
 
     text, query ── spans of the asked tokens ──▶ best window ── cut at word borders ──▶ Snippet
 
-The window holds the asked tokens of the greatest weight, each counted once; a token weighs more
-the longer it is and the rarer in this text. Of equal windows the first is taken.
+The window holds the query tokens of the greatest weight, each counted once; a token weighs more if
+it is longer and rarer in this text. Of equal windows the first is used.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from worlddb.errors import InvalidInputError
 from worlddb.language.text_tokens import Piece, asked, language_of, spans
 
-WIDTH_MIN = 16  # Below that a snippet is a single word.
+WIDTH_MIN = 16  # a narrower snippet is a single word
 ELLIPSIS = "…"
 
-# Letters beyond these say no more about a token.
+# Further letters add no weight to a token.
 _LETTERS_WEIGHED_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A piece of text on one line; `spans` are (start, end) of its matches, in order, apart."""
+    """A piece of text on one line; `spans` are (start, end) of its matches, in order, disjoint."""
 
     text: str
     spans: tuple[tuple[int, int], ...]
@@ -41,10 +41,10 @@ class Snippet:
 
 
 def snippet(text: str, query: str, *, width: int = 160) -> Snippet:
-    """Return what of `text` best shows the words of `query`, in at most `width` characters.
+    """Return the part of `text` that best shows the words of `query`, up to `width` characters.
 
-    White space is collapsed. Where text is left out stands "…", which counts. Without a match it
-    is the beginning of the text.
+    White space is collapsed. Left-out text becomes "…", which counts. Without a match it is the
+    beginning of the text.
 
     Raises:
         InvalidInputError: `width` is less than 16.
@@ -66,7 +66,7 @@ def snippet(text: str, query: str, *, width: int = 160) -> Snippet:
 
 
 def _densest(found: list[Piece], room: int) -> tuple[int, int]:
-    """Return where the matches of the best window begin and end; `found` is in order."""
+    """Return the start and end of the matches in the best window; `found` is in order."""
     times = Counter(token for token, _, _ in found)
     weight = {
         token: min(2 + len(token), _LETTERS_WEIGHED_MAX) / math.sqrt(count)
@@ -87,7 +87,7 @@ def _densest(found: list[Piece], room: int) -> tuple[int, int]:
         held[leaving] -= 1
         score -= weight[leaving] * (held[leaving] == 0)
     inside = found[slice(*place)]
-    # Only as far as each token's first place: the rest of the width is for context.
+    # Only up to the first position of each token; the rest of the width is for context.
     ends = {token: end for token, _, end in reversed(inside)}
     return inside[0][1], max(ends.values())
 
@@ -95,8 +95,8 @@ def _densest(found: list[Piece], room: int) -> tuple[int, int]:
 def _cut(text: str, first: int, last: int, room: int) -> tuple[int, int]:
     """Return a window of at most `room` characters around `text[first:last]`, at word borders.
 
-    Where a word is longer than the room left for it, or the script has no spaces, the border is
-    any character that carries no mark.
+    In a word longer than the remaining room, or in a script without spaces, the border may be
+    before any character that is not a combining mark.
     """
     start = max(0, min(first - (room - (last - first)) // 2, len(text) - room))
     end = min(len(text), start + room)

@@ -1,20 +1,20 @@
-r"""Statements: short texts, read so that two of them can be compared without knowing the grammar.
+r"""Statements: short texts in a form in which two can be compared without a grammar.
 
     "The alarm code is 2204."            same words up to one span: the *frame* is the same, and
     "The alarm code is 7719 now."        the value is another; see `rival_frames.py`
 
-Two statements in other words may answer one question, too; see `answer_signs.py`. Only closed
-classes of words are known by list (`statement_words.txt`): articles, copulas, and words that tell
-of a change. Everything else is compared as it is, in any language.
+Statements in different words may answer one question, too; see `answer_signs.py`. Only closed
+classes of words are known, by list (`statement_words.txt`): articles, copulas, and words of change.
+Everything else is compared as it is, in any language.
 
     "Polish-Russian War: a film of 2009 …"        ──▶  Polish-Russian War
     "# Polish-Russian War\n\nA film of 2009 …"    ──▶  Polish-Russian War
 
-A title is what the text is filed under, so the text is about it. Many texts begin with a few words
-and a colon that are no title ("Note: …", "Here is the list: …"). So a title is written with
-capitals, or the text after it begins with the same words; and it has at least one word that is not
-an ordinary one, unless the text repeats it. A statement without a title is about what stands before
-its verb (`opening_of`), be it a name or not.
+A title is the heading of a text, so the text is about it. Many texts begin with a few words and a
+colon that are not a title ("Note: …", "Here is the list: …"). So a title must be capitalised, or be
+repeated at the start of the text; and it must have a word that is not ordinary, unless the text
+repeats it. A statement without a title is about the words before its verb (`opening_of`), name or
+not.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from worlddb.language.word_forms import any_of, fold, words_of
 
 listed = partial(words_of, "language", "statement_words.txt")
 
-CHARS_MAX = 200  # A longer text says several things; its sentences are for a model to read.
-CLAUSES_MAX = 4  # As above: "Tobias left, Anna is my manager now" has two.
-ACCENTED_END = "\u2000"  # Letters with accents of Latin, Greek and Cyrillic stand before it.
-VALUE_WORDS_MAX = 6  # A longer span is a sentence of its own, and no value.
-CHUNKS_KEPT = 16_384  # Words seen lately; bounds memory.
-STATEMENTS_KEPT = 4_096  # Texts read lately: a question compares the same few hits again.
+CHARS_MAX = 200  # a longer text makes several statements
+CLAUSES_MAX = 4  # "Tobias left, Anna is my manager now" has two
+ACCENTED_END = "\u2000"  # accented Latin, Greek and Cyrillic letters are below it
+VALUE_WORDS_MAX = 6  # a longer span is a sentence, not a value
+CHUNKS_KEPT = 16_384  # words cached; bounds the memory
+STATEMENTS_KEPT = 4_096  # texts cached: a question compares the same few hits again
 
 _WORD = re.compile(r"\d[\d.,:/-]*\w*|[^\W_]+(?:-[^\W_]+)*|[=:]")
 _CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]")
 SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _GRAMMAR_SIGNS = frozenset("的了是在吗呢吧几谁什么哪个和は")
-# Copulas that are told by their accent or their place: Italian "è", Portuguese "é", and the dash
-# between nouns in Cyrillic.
+# Copulas recognised by accent or position: Italian "è", Portuguese "é", and the dash between nouns
+# in Cyrillic.
 _IS = re.compile("(?<!\\w)[èéÈÉ](?!\\w)|(?<=[\u0430-\u045f] )[—–](?= )")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _NAMED = re.compile(r"\b[^\W\d_a-z]\w*")
@@ -67,7 +67,7 @@ _COUNTED = listed("calendar") | CALENDAR | {*COUNTED, "am", "pm"}
 class Phrases:
     """The words and phrases of one section, found in folded text.
 
-    A pattern with hundreds of phrases is slow, so the text's words are looked up first.
+    A pattern with hundreds of phrases is slow, so the words of the text are looked up first.
     """
 
     def __init__(self, section: str) -> None:
@@ -75,7 +75,7 @@ class Phrases:
         self._bare = frozenset(word for word in found if SPACELESS.search(word))
         self._firsts = frozenset(word.partition(" ")[0] for word in found - self._bare)
         spaced = rf"(?<!\w)(?:{any_of(found - self._bare)})(?!\w)"
-        # No alternative may be empty: it would be found in every text.
+        # No alternative may be empty, because it would match every text.
         either = filter(None, (spaced, any_of(self._bare)))
         self._pattern = re.compile("|".join(either), re.IGNORECASE)
 
@@ -103,12 +103,12 @@ _PAST, _AGO, _DOUBT = map(Phrases, ("past", "ago", "doubt"))
 
 
 class Statement(NamedTuple):
-    """A short text: its words in order, and what kind of words they are.
+    """A short text: its words in order, and their classes.
 
-    `topic` are the stems that carry a topic, `clauses` the same of each clause. `owners` own
-    something: "Anna's rent". `news` is the text without accents and without words of change. A
-    *change* is any word that tells of one ("now"), a *turn* a verb that is one ("moved");
-    `opens_with_turn` if the text has no subject before it.
+    `topic` are the topical stems, `clauses` the same per clause. `owners` own something: "Anna's
+    rent". `news` is the text without accents and words of change. A *change* is any word that marks
+    one ("now"), a *turn* a verb that is one ("moved"); `opens_with_turn` if the text has no subject
+    before it.
     """
 
     words: tuple[str, ...]
@@ -126,12 +126,12 @@ class Statement(NamedTuple):
 
     @property
     def is_so(self) -> bool:
-        """Whether it says what is so now: it is neither doubtful nor about an earlier time."""
+        """Whether it is about the present: neither doubtful nor about an earlier time."""
         return not self.is_past and not self.is_doubtful
 
 
 def statement_of(text: str) -> Statement | None:
-    """Return a text as a statement; None if it is long, asks, or has an address of the web."""
+    """Return a text as a statement; None if it is long, a question, or has a web address."""
     return None if len(text) > CHARS_MAX else _short_statement(text)
 
 
@@ -145,7 +145,7 @@ def _short_statement(text: str) -> Statement | None:
 
 @lru_cache(STATEMENTS_KEPT)
 def asked_of(question: str) -> Statement | None:
-    """Return a question, read like a statement; None if it asks for an earlier time."""
+    """Return a question in the form of a statement; None if it is about an earlier time."""
     if len(question) > CHARS_MAX:
         return None
     read = read_statement(question)
@@ -153,7 +153,7 @@ def asked_of(question: str) -> Statement | None:
 
 
 def read_statement(text: str) -> Statement:
-    """Return a text of any length, read as a statement."""
+    """Return a text of any length in the form of a statement."""
     plain = text
     if not text.isascii():
         plain = "".join(_bare(sign) for sign in _IS.sub("=", text))
@@ -189,15 +189,15 @@ def read_statement(text: str) -> Statement:
 
 
 def _bare(sign: str) -> str:
-    """Return a letter without its accent; kana and Hangul are whole as they are."""
+    """Return a letter without its accent; kana and Hangul stay as they are."""
     return unicodedata.normalize("NFKD", sign)[0] if sign < ACCENTED_END else sign
 
 
 @lru_cache(CHUNKS_KEPT)
 def topical(chunk: str) -> tuple[tuple[str, ...], bool]:
-    """Return the stems of a chunk that carry a topic, and whether there is a number among them.
+    """Return the topical stems of a chunk, and whether one of them is a number.
 
-    Scripts without spaces give the pairs of signs, less those with a sign of the grammar.
+    Scripts without spaces give pairs of characters, without those with a grammatical character.
     """
     plain = fold(chunk).strip(".,;:!?\"'()")
     if plain in _FUNCTION:
@@ -213,7 +213,7 @@ def topical(chunk: str) -> tuple[tuple[str, ...], bool]:
 
 
 def word_sequence(plain: str) -> list[str]:
-    """Return the words of folded text in order; of scripts without spaces the signs."""
+    """Return the words of folded text in order; the characters in scripts without spaces."""
     found: list[str] = []
     for word in _WORD.findall(plain):
         bare = not word.isascii() and SPACELESS.search(word)
@@ -225,12 +225,12 @@ def word_sequence(plain: str) -> list[str]:
 
 
 def _is_role(words: Sequence[str]) -> bool:
-    """Return whether words say who has a role that only one has: "is the head chef"."""
+    """Return whether words name a role that only one can have: "is the head chef"."""
     return words[0] in COPULAS and words[1] in DEFINITE and any(map(is_topical, words))
 
 
 def common_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many words two sequences begin with in common."""
+    """Return the number of equal words at the start of two sequences."""
     size = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -251,12 +251,12 @@ def is_topical(word: str) -> bool:
 
 
 FRAME_SIZES = (2, 3, 4, 6, 8, 12)
-"""Numbers of opening words under which a statement is filed. Two statements of one frame agree in
-one of them; each size costs a row of the index."""
+"""Numbers of opening words by which a statement is indexed. Two statements of one frame agree in at
+least one; each costs a row of the index."""
 
 
 def frame_keys(statement: Statement) -> list[str]:
-    """Return the keys under which statements of the same frame are found."""
+    """Return the index keys that statements of the same frame share."""
     said = statement.words
     keys = [" ".join(said[:size]) for size in FRAME_SIZES if size < len(said)]
     for at in range(1, min(VALUE_WORDS_MAX, len(said) - 2) + 1):
@@ -282,7 +282,7 @@ _SMALL = re.compile(
 
 
 class Title(NamedTuple):
-    """Where a title stands in a text, and where the text under it begins."""
+    """The position of a title in a text, and the start of the text under it."""
 
     start: int
     end: int
@@ -290,9 +290,9 @@ class Title(NamedTuple):
 
 
 def title_of(text: str, is_ordinary: Callable[[str], bool]) -> Title | None:
-    """Return the title of a text, if it surely has one; `is_ordinary` judges words in lower case.
+    """Return the title of a text, if it surely has one; `is_ordinary` tests words in lower case.
 
-    Among several colons the one wins before which stands what the text goes on with:
+    Of several colons, the one counts after which the text repeats the words before it:
     "Alien: Covenant: Alien: Covenant is a film" is about Alien: Covenant.
     """
     heading = _HEADING.match(text)
@@ -323,7 +323,7 @@ def _repeats(text: str, title: Title) -> bool:
 
 
 def _is_titled(title: str, is_ordinary: Callable[[str], bool]) -> bool:
-    """Return whether all words that may have capitals have them, and not all are ordinary."""
+    """Return whether all words that can be capitalised are, and not all words are ordinary."""
     words = _TITLE_WORD.findall(title.partition(" (")[0])
     if not words or words[0][0].islower():
         return False
@@ -341,10 +341,10 @@ _OPENING = re.compile(
 
 
 def opening_of(text: str) -> str:
-    """Return the words that a statement opens with, before its verb; empty if there are none.
+    """Return the words of a statement before its verb; empty if there are none.
 
-    "basketball was created in …" is about basketball, which is no name. What begins with a word
-    that names nothing by itself ("it", "my") is no subject.
+    "basketball was created in …" is about basketball, which is not a name. An opening that names
+    nothing by itself ("it", "my") is not a subject.
     """
     match = _OPENING.match(text)
     phrase = (match["phrase"] or match["name"]) if match is not None else ""

@@ -1,14 +1,14 @@
-"""Text tokens: the tokens that text becomes, for the full-text index and for ranking alike.
+"""Text tokens: the tokens of a text, for the full-text index and for ranking alike.
 
     text ── split at white space ──▶ chunks ── fold, parse, stem (cached) ──▶ tokens
 
-W1  A token is made of a-z, 0-9 and characters outside ASCII that are no space, punctuation or
-    surrogate (but "·", our decimal point); at most 64. SQLite's `ascii` tokenizer sees the same.
+W1  A token consists of a-z, 0-9 and characters outside ASCII that are not space, punctuation or
+    surrogates (except "·", our decimal point); at most 64. SQLite's `ascii` tokenizer splits alike.
 W2  `words`, `indexed`, `asked` and `spans` come from one parser, so they never disagree.
-W3  A chunk's tokens depend on the chunk alone: that is what makes the cache possible, and the
-    cache is what makes a short text cost a few microseconds.
+W3  The tokens of a chunk depend on the chunk alone. This makes a cache possible, and with the cache
+    a short text costs a few microseconds.
 
-What a chunk gives, beside the stems of its words:
+The tokens of a chunk, beside the stems of its words:
 
     O'Brien     brien obrien        names bound by an apostrophe, an ampersand or one hyphen are
     AT&T        at t att            found by their parts and written together
@@ -21,17 +21,17 @@ What a chunk gives, beside the stems of its words:
     东京都      东 东京 京 京都 都  scripts without spaces: characters and pairs; a question asks
                                     for the pairs, or for the character if there is but one
 
-Two to twelve are digits; "one" is not, for it is mostly a pronoun. Only lowerCamelCase is cut
-inside a word: other words with capitals in them are names (iPhone, YouTube).
+Two to twelve become digits; "one" does not, because it is mostly a pronoun. Only lowerCamelCase is
+split inside a word: other words with inner capitals are names (iPhone, YouTube).
 
-In a chunk, runs of scripts without spaces and emoji are set apart first. In what is left one
-grammar finds dates, numbers, initials, words bound by signs, and signs; one function for each says
-which tokens it gives and which characters they stand for.
+In a chunk, runs of scripts without spaces and emoji are separated first. In the rest one grammar
+finds dates, numbers, initials, words joined by signs, and signs; one function for each returns its
+tokens and the characters they stand for.
 
 A text in another language (`language_of`: by its function words, or by its script) is indexed with
-the stems of that language. Such a stem ends with a mark that no folded text has ("hundᵈ"), so the
-stems of two languages never meet. A question asks for the stems of all languages at hand, English
-first: a wrong guess loses an inflection, never a word.
+the stems of that language. Such a stem ends with a mark that folded text cannot have ("hundᵈ"), so
+stems of two languages are never equal. A question is searched with the stems of all present
+languages, English first: a wrong guess can lose an inflection, never a word.
 
 Not here: ranking, query syntax.
 """
@@ -61,9 +61,9 @@ __all__ = [
     "indexed_content", "language_of", "node_words", "spans", "words",
 ]  # fmt: skip
 
-TOKEN_MAX = 64  # Longer runs are data, not words.
-CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
-CHUNK_KEPT_MAX = 48  # Longer chunks hardly ever occur again.
+TOKEN_MAX = 64  # characters; longer runs are data, not words
+CACHE_MAX = 1 << 16  # words cached; bounds the memory
+CHUNK_KEPT_MAX = 48  # longer chunks hardly ever recur
 
 # (token, start, end): the token stands for the characters from start to end.
 Piece = tuple[str, int, int]
@@ -81,15 +81,15 @@ _MARKS = (
     "\u17b4-\u17d3\u17dd\u1a55-\u1a7f\u3099\u309a"
 )
 
-# A letter, and a letter or digit. Folding and setting apart have left nothing outside ASCII but
-# letters, marks and currency signs, and saying no more than that keeps the import fast.
+# A letter, and a letter or digit. After folding, only letters, marks and currency signs are outside
+# ASCII; a more precise pattern would slow the import.
 _L = f"[^\\x00-`{{-\\x7f{CURRENCY}]"
 _W = f"[^\\x00-/:-`{{-\\x7f{CURRENCY}]"
 _MEASURES = (
     "am|pm|mm|cm|km|kg|mg|ml|lbs?|oz|[kmgt]b|mph|kph|hrs?|hours?|mins?|minutes?|secs?|seconds?"
     "|days?|weeks?|months?|yrs?|years?|ft|usd|eur"
 )
-# Every repetition is bounded or possessive: a megabyte of "1,1,1,…" must not take a minute.
+# Every repetition is bounded or possessive: a megabyte of "1,1,1,…" must not take minutes.
 _GRAMMAR = re.compile(
     rf"""
     (?P<drop> '(?:s|m|re|ve|ll|d)(?!{_W}) )
@@ -132,7 +132,7 @@ STOP = frozenset(map(stem, words_of("language", "common_words.txt", "stop")))
 
 
 class _Language(NamedTuple):
-    """A language beside English: its Snowball stemmer, and the mark of its stems."""
+    """A language other than English: its Snowball stemmer, and the mark of its stems."""
 
     stemmer: str
     mark: str
@@ -151,15 +151,15 @@ LANGUAGES = {
 }
 """By ISO 639 code. The marks are modifier letters, which folding turns into plain ones."""
 MARKS = {language.mark: code for code, language in LANGUAGES.items()}
-NODE_WORDS_KEPT = 1_024  # texts; one recall in a large world reads some 500 of them, three times
-GUESSED_FROM_MAX = 100  # words at the beginning of a text that its language is guessed from
+NODE_WORDS_KEPT = 1_024  # texts; a recall in a large world reads about 500, three times
+GUESSED_FROM_MAX = 100  # words at the start of a text from which its language is guessed
 SHARED_WEIGHT = 0.5  # of a function word that several languages have
 SURE_FROM = 1.5  # function words: one alone may be part of a name ("El Paso")
-FEW_WORDS = 6  # of so few words one is enough
+FEW_WORDS = 6  # in so short a text one is enough
 _SCRIPTS = {"ru": re.compile("[\u0400-\u04ff]+"), "el": re.compile("[\u0370-\u03ff]+")}
 _ENDS = '.,;:!?"()[]{}…«»„“”‘¿¡'
 _NATIVE = re.compile("(?P<de>ß|(?<=[a-zß])[äöü][a-zß])|(?P<es>[ñ¿¡])|(?P<pt>[ãõ])|(?P<sv>å)")
-CUE_WEIGHT = 0.2  # of a sequence of letters beside a function word: it decides between equals
+CUE_WEIGHT = 0.2  # weight of a typical letter sequence; a function word has 1
 _CUES = {
     "de": "sch|cht|ung\\b|tz|keit|[äöü]",
     "es": "ción\\b|[óí]\\b|[ao]s\\b|rr|dad\\b|[aei]r\\b",
@@ -174,7 +174,7 @@ _CUES = {
 def words(text: str, language: str | None = None) -> list[str]:
     """Return every token of `text` in order, stop words included.
 
-    With a `language`, words have its stems; the tokens are as many and in the same order.
+    With a `language`, words have its stems; number and order of the tokens stay the same.
     """
     table = _TOKENS if language is None else _tokens_in(language)
     return list(chain.from_iterable(map(table.__getitem__, text.split())))
@@ -182,21 +182,21 @@ def words(text: str, language: str | None = None) -> list[str]:
 
 @lru_cache(NODE_WORDS_KEPT)
 def node_words(name: str, content: str) -> tuple[str, ...]:
-    """Return the tokens under which a node is found; its name is in no language."""
+    """Return the tokens by which a node is found; its name belongs to no language."""
     return (*words(name), *words(content, language_of(content)))
 
 
 def indexed(text: str) -> str:
-    """Return the tokens of `text` joined by a space: what the full-text index has for a name."""
+    """Return the tokens of `text` joined by spaces, as the full-text index stores a name."""
     joined = " ".join(map(_JOINED.__getitem__, text.split()))
-    # Chunks without any token, such as a dash between two spaces, have left a gap.
+    # Chunks without a token, such as a dash between two spaces, have left a gap.
     return " ".join(joined.split()) if "  " in joined or joined[:1] in " " else joined.rstrip()
 
 
 def indexed_content(text: str) -> str:
-    """Return what the full-text index is given for a content: with the stems of its language.
+    """Return the tokens of a content for the full-text index, with the stems of its language.
 
-    The mark of the language follows as a token of its own: it tells which languages there are.
+    The mark of the language follows as a token of its own, so that languages can be counted.
     """
     language = language_of(text)
     if language is None:
@@ -205,9 +205,9 @@ def indexed_content(text: str) -> str:
 
 
 def language_of(text: str) -> str | None:
-    """Return the code of the language of a text, by its function words; None if English or unsure.
+    """Return the language code of a text by its function words; None if English or unsure.
 
-    A letter that one language alone writes counts like a word. In doubt it is None.
+    A letter that only one language uses counts like a word.
     """
     said = text[: GUESSED_FROM_MAX * 16].split(None, GUESSED_FROM_MAX)
     del said[GUESSED_FROM_MAX:]
@@ -215,7 +215,7 @@ def language_of(text: str) -> str | None:
         return None
     counts = {"en": 0.0}
     said[0] = said[0].lower()
-    # A capital inside a sentence begins a name ("Los Angeles"), which is unknown.
+    # A capital inside a sentence begins a name ("Los Angeles"), which has no language.
     is_ascii = text.isascii()
     if is_ascii and not any(map(_FOREIGN.__getitem__, said)):
         return None  # No language has more of the words than English.
@@ -248,7 +248,7 @@ def _cues(language: str) -> re.Pattern[str]:
 
 @cache
 def _function_words() -> dict[str, tuple[str, ...]]:
-    """Return each function word with the languages that have it."""
+    """Return each function word with its languages."""
     found: dict[str, tuple[str, ...]] = {}
     for code, rows in sections("language", "function_words.txt").items():
         for word in chain.from_iterable(rows):
@@ -257,7 +257,7 @@ def _function_words() -> dict[str, tuple[str, ...]]:
 
 
 class _Codes(dict[str, tuple[str, ...]]):
-    """Word as it is written → the languages that have it as a function word. Bounded."""
+    """Word as written → the languages that have it as a function word. Bounded."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         known = _function_words()
@@ -270,7 +270,7 @@ class _Codes(dict[str, tuple[str, ...]]):
 
 
 class _Foreign(dict[str, bool]):
-    """Word as it is written → whether it is a function word, and none of English. Bounded."""
+    """Word as written → whether it is a function word of another language only. Bounded."""
 
     def __missing__(self, word: str) -> bool:
         codes = _CODES[word]
@@ -287,10 +287,10 @@ _FOREIGN = _Foreign()
 
 
 def asked(text: str, languages: Iterable[str] = ()) -> list[str]:
-    """Return the distinct tokens a question asks for, in order.
+    """Return the distinct tokens of a question, in order.
 
     Stop words are dropped if anything else remains; single characters of a script without spaces
-    are dropped where a pair holds them. With `languages`, their stems are asked for, too.
+    are dropped if a pair contains them. With `languages`, their stems are added.
     """
     tokens = words(text)
     forms = [words(text, language) for language in sorted(languages)]
@@ -315,10 +315,10 @@ def _stop_words(language: str) -> frozenset[str]:
 
 
 def spans(text: str, only: Set[str] | None = None, language: str | None = None) -> Iterator[Piece]:
-    """Yield (token, start, end) for each token: it stands for `text[start:end]`.
+    """Yield (token, start, end) for each token of `text[start:end]`.
 
-    The tokens are those of `words(text, language)`, in the same order; with `only`, those of them
-    that are in it. Tokens of one chunk may overlap ("o'brien" is also "brien").
+    The tokens are those of `words(text, language)`, in the same order; with `only`, those in that
+    set. Tokens of one chunk may overlap ("o'brien" is also "brien").
     """
     table = _TOKENS if language is None else _tokens_in(language)
     for match in _CHUNK.finditer(text):
@@ -340,7 +340,7 @@ def spans(text: str, only: Set[str] | None = None, language: str | None = None) 
 def _in_language(
     piece: Piece, chunk: str, starts: Sequence[int], ends: Sequence[int], language: str
 ) -> str:
-    """Return the stem of a piece in a language; the token as it is, if the piece is no word."""
+    """Return the stem of a piece in a language; the token unchanged if the piece is not a word."""
     token, start, end = piece
     said = chunk[starts[start] : ends[end - 1]]
     if not said.isalpha() or token.isdigit() or len(said) > TOKEN_MAX // 2 or _unit().match(token):
@@ -357,7 +357,7 @@ def _stemmed(word: str, language: str) -> str:
 def _stemmer(language: str) -> Callable[[str], str]:
     """Return the stemmer of a language; imported when first needed.
 
-    Always the one in Python: a faster one, if installed, may be of another version.
+    Always the one in pure Python: a faster installed one may be of another version.
     """
     name = LANGUAGES[language].stemmer
     module = import_module(f"snowballstemmer.{name}_stemmer")
@@ -397,7 +397,7 @@ def units(token: str) -> list[str]:
 
 @cache
 def _segments() -> re.Pattern[str]:
-    """Compiled when first needed: sets of this size take a while."""
+    """Return the pattern, compiled on first use: sets of this size take a while."""
     return re.compile(
         f"(?P<run>[{_SPACELESS}]+)|(?P<emoji>[\U0001f1e6-\U0001f1ff]{{2}}|[{EMOJI}])"
         f"|[^{_SPACELESS}{EMOJI}]+"
@@ -415,7 +415,7 @@ def _read(text: str, start: int, end: int, found: list[Piece]) -> None:
 
 
 def _drop(match: re.Match[str], found: list[Piece]) -> None:
-    """Give nothing: the 's of 1990's and U.S.'s."""
+    """Add nothing: the 's of 1990's and U.S.'s."""
 
 
 def _date(match: re.Match[str], found: list[Piece]) -> None:
@@ -496,12 +496,12 @@ def _word(match: re.Match[str], found: list[Piece]) -> None:
 
 
 def _names(body: str, start: int, found: list[Piece]) -> None:
-    """Read words bound by signs: each of them, and what they are when written together."""
+    """Read words joined by signs: each of them, and the joined word."""
     names = body.split("-")
     at = start
     for name in names:
         parts = list(_PART.finditer(name))
-        least = 2 if "'" in name else 1  # the O of O'Brien is no word
+        least = 2 if "'" in name else 1  # the O of O'Brien is not a word
         found += [
             (token(part[0]), at + part.start(), at + part.end())
             for part in parts
@@ -515,7 +515,7 @@ def _names(body: str, start: int, found: list[Piece]) -> None:
 
 
 def _run(match: re.Match[str], found: list[Piece]) -> None:
-    """Give each unit and, between it and the next, the two together."""
+    """Add each character, and each with its successor."""
     at = match.start()
     last, last_at = "", at
     for char in units(match[0]):
@@ -537,7 +537,7 @@ _READERS: dict[str | None, Callable[[re.Match[str], list[Piece]], None]] = {
 
 
 class _Tokens(dict[str, tuple[str, ...]]):
-    """Chunk → its tokens. Two generations: bounded, and never cold all at once."""
+    """Chunk → its tokens. Two generations: bounded, and never emptied at once."""
 
     def __init__(self, language: str | None = None) -> None:
         self._language = language
@@ -564,7 +564,7 @@ class _Tokens(dict[str, tuple[str, ...]]):
 
 
 class _Joined(dict[str, str]):
-    """Chunk → its tokens joined, so that a bulk load does not join them over and over."""
+    """Chunk → its tokens joined, so that a bulk load does not join them again and again."""
 
     def __missing__(self, chunk: str) -> str:
         found = " ".join(_TOKENS[chunk])

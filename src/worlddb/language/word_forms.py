@@ -1,27 +1,27 @@
 """Word forms: the word lists, text without case and accents, and the stems of English words.
 
     sections("language", "known_names.txt") ──▶ section → rows of words
-    fold("Zürich ＡＢＣ ٤٢") == "zurich abc 42"     for search: forgives much
-    folded("  “C++” ") == "c++"                    for names: forgives only what no reader sees
+    fold("Zürich ＡＢＣ ٤٢") == "zurich abc 42"     for search: ignores many differences
+    folded("  “C++” ") == "c++"                    for names: ignores only invisible differences
     stem("moved") == stem("moving")                and "bought" has the stem of "buying"
 
 A word list is a text file beside the code: `[section]` lines, comments with #, and words separated
 by white space, in which an underscore stands for a space. A section is a set of words, or a list of
-rows where its lines mean something together.
+rows if its lines have a meaning.
 
 F1  Text in ASCII folds to its lower case, character by character.
-F2  Elsewhere letters, marks, digits, emoji and currency signs are left; apostrophes and hyphens
-    become the ASCII ones; what is invisible goes; all else becomes a space.
-F3  A character folds together with the marks that follow it and with nothing else. That is what
-    lets `aligned` say where each folded character came from.
-S1  What is not made of the letters a to z alone, or of fewer than three (but for "is"), is its own
+F2  In other texts letters, marks, digits, emoji and currency signs stay; apostrophes and hyphens
+    become the ASCII ones; invisible characters are removed; all others become a space.
+F3  A character folds together with the marks that follow it and with nothing else, so `aligned` can
+    say where each folded character came from.
+S1  A word with other characters than a to z, or with fewer than three (except "is"), is its own
     stem.
-S2  A stem is never longer than the word, but where a table says so; never empty.
+S2  A stem is never longer than the word, except where a table says so; never empty.
 S3  The same word has the same stem in every process: no state but a bounded cache.
 
-The suffix rules are the published Porter2 ("Snowball English") algorithm. Around them lie three
-small tables of our own: irregular forms and British spellings (`common_words.txt`), and word
-beginnings that the rules would cut too far into (`_WHOLE`: "university" must not be "universe").
+The suffix rules are the published Porter2 ("Snowball English") algorithm, with three small tables
+added: irregular forms and British spellings (`common_words.txt`), and word beginnings that the
+rules would cut too much (`_WHOLE`: "university" must not become "universe").
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from importlib.resources import files
 
 Rows = tuple[tuple[str, ...], ...]
 
-CACHE_MAX = 1 << 16  # Words seen lately; bounds memory.
-NAMES_MAX = 1 << 14  # Names and words of questions seen lately; a name may be a whole line.
-LETTERS_MAX = 32  # A longer word is no English one: the name of a file, a key or a blob.
+CACHE_MAX = 1 << 16  # words cached; bounds the memory
+NAMES_MAX = 1 << 14  # names and words of questions cached; a name may be a whole line
+LETTERS_MAX = 32  # a longer word is not English: the name of a file, a key or a blob
 
 
 @cache
@@ -64,11 +64,11 @@ def any_of(words: frozenset[str] | tuple[str, ...]) -> str:
     return "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in ordered)
 
 
-# Pictures that can be looked for. Lines, boxes and arrows in between are drawing, not words.
+# Emoji that can be searched for; lines, boxes and arrows in between are drawing.
 EMOJI = "\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001fbff"
 CURRENCY = "$€£¥₹"
 
-_TABLE_MAX = 1 << 15  # Bounds memory; further characters are folded anew each time.
+_TABLE_MAX = 1 << 15  # bounds the memory; further characters are folded each time
 _EMOJI = re.compile(f"[{EMOJI}]")
 # Marks that writers leave out or readers ignore: Latin, Greek and Cyrillic accents (the breve
 # apart: й is no и), Hebrew points, Arabic vowel signs and the hamza above and below.
@@ -89,7 +89,7 @@ _APART = str.maketrans(
 
 
 class _Table(dict[int, str]):
-    """A table for `str.translate` that learns each character when it is first met."""
+    """A table for `str.translate` that is filled when a character first occurs."""
 
     def __init__(self, rule: Callable[[str], str]) -> None:
         self._rule = rule
@@ -131,7 +131,7 @@ _VISIBLE = _Table(_visible)
 
 
 def fold(text: str) -> str:
-    """Return `text` as search sees it."""
+    """Return `text` folded for search."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKD", text.translate(_APART)).casefold()
@@ -142,7 +142,7 @@ def fold(text: str) -> str:
 
 
 def aligned(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
-    """Return the folded text, and where in `text` each of its characters starts and ends."""
+    """Return the folded text, and for each of its characters start and end in `text`."""
     whole = fold(text)
     if text.isascii() or (len(whole) == len(text) and "".join(map(_alone, text)) == whole):
         return whole, range(len(text)), range(1, len(text) + 1)
@@ -184,7 +184,7 @@ def _alone(char: str) -> str:
 
 @lru_cache(maxsize=NAMES_MAX)
 def folded(text: str) -> str:
-    """Return the key by which names are compared: equal keys, equal names.
+    """Return the key by which names are compared: equal names have equal keys.
 
     Compatibility forms, case, white space, invisible characters, curly quotes and the punctuation
     around the name make no difference. Diacritics do (a search is forgiving, an identity is not),
@@ -210,7 +210,7 @@ def _outer(char: str) -> bool:
     return char == " " or (unicodedata.category(char)[0] == "P" and char not in "#&@%")
 
 
-# Words that are stems already, though they end like an inflection.
+# Words that are stems already, although they end like an inflection.
 _FIXED = {
     "sky", "news", "howe", "atlas", "cosmos", "bias", "andes", "inning", "outing", "canning",
     "herring", "earring", "evening", "paste", "proceed", "exceed", "succeed",
@@ -252,7 +252,7 @@ _STEP_4 = {
 
 @lru_cache(maxsize=CACHE_MAX)
 def stem(word: str) -> str:
-    """Return the stem of a lower-case word; what is no English word comes back as it is."""
+    """Return the stem of a lower-case word; a word that is not English is returned unchanged."""
     known = _KNOWN.get(word)
     if known is not None:
         return known

@@ -1,1 +1,1 @@
-"""Frozen values and the address. No I/O, no clock."""
+"""Frozen values and addresses. No I/O, no clock."""

@@ -12,18 +12,17 @@ The layout is language-neutral and frozen (`tests/format` pins golden values):
                          ‖ field(the blinds of source and target) )
 
 Text is UTF-8, times are microseconds since 1970 UTC, metadata is JSON with sorted keys, no white
-space and no ASCII escapes. A node's *id* is this formula over the empty interior, its *state* the
-same over the present one; so a leaf's state is its id.
+space and no ASCII escapes. A node's *id* is this formula over an empty interior, its *state* the
+same over the present interior; so a leaf's state is its id.
 
 The *blind* is 16 random bytes, stored beside the node and destroyed when the node is erased.
-Without the blind, whoever knows an id could find the text by guessing. The root, scopes (whose ids
-follow from their names) and nodes of formats before 5 have no blind. Their first field is
-"worlddb.node.1", and the last one is left out. In the same way, the address of an edge without
-metadata, or whose ends have no blinds, begins with "worlddb.edge.1" and has no blinds.
+Without it, a text could be found from its id by guessing. The root, scopes (whose ids follow from
+their names) and nodes of formats before 5 have no blind; their first field is "worlddb.node.1", and
+the last one is left out. In the same way, the address of an edge without metadata, or whose ends
+have no blinds, begins with "worlddb.edge.1" and has no blinds.
 
-The digest of a set depends on the set alone, whatever the order of writes. A member is a
-fixed-width byte string that begins with a 32-byte address: `id ‖ state` for a child, `id` for an
-interior edge.
+The digest of a set depends on the set alone, not on the order of writes. A member is a fixed-width
+byte string that begins with a 32-byte address: `id ‖ state` for a child, `id` for an interior edge.
 
     digest(S) at depth d =
         |S| ≤ 64   blake3( field("worlddb.bucket.1") ‖ width as 4 bytes ‖ sorted members )
@@ -68,7 +67,7 @@ class Id(bytes):
     __slots__ = ()
 
     def __new__(cls, value: bytes | str) -> Id:
-        """Check and take 32 bytes or 64 hex digits."""
+        """Check and return 32 bytes or 64 hex digits as an id."""
         if isinstance(value, str):
             if not _HEX.fullmatch(value.lower()) or len(value) % 2:
                 raise InvalidInputError(f"{value!r} is not an id: ids are 64 hexadecimal digits")
@@ -95,7 +94,7 @@ class Id(bytes):
 
 
 def trusted_id(address: bytes) -> Id:
-    """Return an address that was hashed or stored by us as an Id, without checking it again."""
+    """Return an address that WorldDB hashed or stored as an Id, without checking it again."""
     return bytes.__new__(Id, address)
 
 
@@ -121,7 +120,7 @@ _unpack_key = struct.Struct(">q").unpack_from
 
 
 def encode_field(data: bytes) -> bytes:
-    """Return `data` behind its length."""
+    """Return `data` with its length before it."""
     return pack_length(len(data)) + data
 
 
@@ -135,17 +134,17 @@ def bucket_digest(members: Sequence[bytes]) -> bytes:
 
 
 def joined_bucket_digest(width: int, members: bytes) -> bytes:
-    """Return the digest of a bucket from its members one after the other."""
+    """Return the digest of a bucket from its concatenated members."""
     return blake3(_BUCKET + pack_length(width) + members).digest()
 
 
 def fork_digest(digests: Sequence[bytes]) -> bytes:
-    """Return the digest of a fork from those of its 16 parts."""
+    """Return the digest of a fork from the digests of its 16 parts."""
     return joined_fork_digest(b"".join(digests))
 
 
 def joined_fork_digest(digests: bytes) -> bytes:
-    """Return the digest of a fork from those of its parts one after the other."""
+    """Return the digest of a fork from the concatenated digests of its parts."""
     return blake3(_FORK + digests).digest()
 
 
@@ -234,14 +233,14 @@ def node_address(
 
 @lru_cache(maxsize=64)
 def _spaced(text: str) -> str:
-    """Return a text with single spaces; a write asks for the same one several times."""
+    """Return a text with single spaces; cached, because a write asks for it several times."""
     return " ".join(text.split())
 
 
 def content_key(type_: str, name: str, content: str, world: int) -> int:
-    """Return the number under which the content index files a node that was born in a world.
+    """Return the key of a node in the content index, for the world in which it was born.
 
-    Equal for equal texts, whatever the white space; of a node without content, for equal names.
+    Equal for equal texts, whatever the white space; for a node without content, for equal names.
     """
     text = f"content\0{_spaced(content)}" if content else f"name\0{name}"
     return short_key(blake3(f"{world}\0{type_}\0{text}".encode("utf-8", "surrogatepass")).digest())
@@ -250,9 +249,9 @@ def content_key(type_: str, name: str, content: str, world: int) -> int:
 def has_address(
     ident: bytes, type_: str, name: str, content: str, created_at: int, blind: bytes
 ) -> bool:
-    """Return whether a node's stored fields hash to its id; of an erased node, whether all is gone.
+    """Return whether a node's fields hash to its id; for an erased node, whether it has none.
 
-    An erased node has no fields to hash. Only `check` can tell whether the journal erased it.
+    Only `check` can tell whether the journal erased the node.
     """
     if created_at == ERASED:
         return not name and not content and not blind
@@ -260,12 +259,12 @@ def has_address(
 
 
 ERASED = -(1 << 63)
-"""Stands for the time of creation of a node whose fields were erased."""
+"""The time of creation stored for a node whose fields were erased."""
 _ERASED = encode_field(b"worlddb.erased.1")
 
 
 def erased_state(ident: bytes, children: bytes, edges: bytes) -> bytes:
-    """Return the state of an erased world: its id stands for the fields that are gone."""
+    """Return the state of an erased world; its id replaces the erased fields."""
     if children == edges == EMPTY:
         return ident
     return blake3(_ERASED + b"".join(map(encode_field, (ident, children, edges)))).digest()
@@ -307,9 +306,9 @@ def edge_address(
 ) -> bytes:
     """Return the address of an edge.
 
-    `generation` counts the deleted edges that said the same before, so that a fact that was
-    withdrawn and stated again is a new edge. `blind` are the blinds of the two ends; without
-    metadata there is nothing to guess, and they are not used.
+    `generation` counts the deleted edges with the same fields, so that a fact that was withdrawn
+    and stated again is a new edge. `blind` are the blinds of the two ends. Without metadata there
+    is nothing to guess, and they are not used.
     """
     if metadata == NO_METADATA:
         blind = b""
@@ -318,7 +317,7 @@ def edge_address(
 
 
 def short_key(address: bytes) -> int:
-    """Return the first 8 bytes as a signed integer: what the store indexes instead of 32."""
+    """Return the first 8 bytes as a signed integer, which the store indexes instead of 32 bytes."""
     key: int = _unpack_key(address)[0]
     return key
 
@@ -326,4 +325,4 @@ def short_key(address: bytes) -> int:
 ROOT_TYPE = "World"
 ROOT_NAME = "root"
 ROOT_ID = Id(node_address(ROOT_TYPE, ROOT_NAME.encode(), b"", 0))
-"""Every store's root world is born at the epoch, so its id is the same everywhere."""
+"""The root world of every store is born at the epoch, so its id is the same everywhere."""

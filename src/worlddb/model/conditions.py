@@ -2,15 +2,15 @@
 
     where ──condition_of──▶ Condition ──matches(node)──▶ bool
 
-A name is a metadata key; `a.b` is the key `b` inside the object `a`. These names mean the node
-itself, and `metadata.type` the metadata key of that name:
+A name is a metadata key; `a.b` is the key `b` inside the object `a`. These names are fields of the
+node itself, and `metadata.type` is the metadata key with such a name:
 
     type, speaker, source, valid_from (or at), valid_to (or expires_at), known_from
 
-C1  A value of a list in the metadata counts as a value of its key, so `{"tags": "a"}` is true of
-    `["a", "b"]`. A list of wanted values means any of them.
+C1  Each value of a list in the metadata is a value of its key, so `{"tags": "a"}` is true of `["a",
+    "b"]`. A list of wanted values means any of them.
 C2  Values of different kinds never match: 1 is not "1", and true is not 1.
-C3  A key that is not there is not equal to anything: `$ne`, `$nin` and `$not` are true of it.
+C3  A missing key is not equal to anything: `$ne`, `$nin` and `$not` are true of it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from worlddb.errors import InvalidInputError
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import Node, said_by
 
-CONDITIONS_MAX = 100  # More than anybody writes by hand; each costs a comparison per node.
-DEPTH_MAX = 8  # Deeper nesting is a program's mistake, and costs stack.
-CHOICES_MAX = 1_000  # Values of one `$in`: a page of ids.
-TEXT_CHARS_MAX = 4_096  # Longer texts are found by recall, not by filters.
+CONDITIONS_MAX = 100  # more than a person writes; each costs a comparison per node
+DEPTH_MAX = 8  # deeper nesting is a mistake of a program, and costs stack
+CHOICES_MAX = 1_000  # values of one `$in`: a page of ids
+TEXT_CHARS_MAX = 4_096  # longer texts are found by recall, not by filters
 PREFIX = "metadata."
 TIMES = {
     "at": "valid_from",
@@ -35,7 +35,7 @@ TIMES = {
     "expires_at": "valid_to",
     "known_from": "known_from",
 }
-"""The names of times, and the field of a node that each means."""
+"""The names of times, and the field of a node for each."""
 NODE_FIELDS = frozenset({"type", "speaker", "source", *TIMES.values()})
 RANGES: Mapping[str, Callable[[Any, Any], bool]] = {
     "$gt": lambda one, other: one > other,
@@ -50,7 +50,7 @@ OPERATORS = ("$eq", "$ne", "$in", "$nin", *RANGES, "$exists", "$contains", "$not
 class Condition:
     """One condition: `$and`, `$or` and `$not` over `parts`, or an operator on a field's values.
 
-    `of_node` says that the field is the node's own and no metadata key.
+    `of_node` if the field is one of the node itself and not a metadata key.
     """
 
     operator: str
@@ -60,7 +60,7 @@ class Condition:
     of_node: bool = False
 
     def fields(self) -> Iterator[tuple[str, bool]]:
-        """Yield every field with whether it is the node's own."""
+        """Yield every field, and whether it is a field of the node itself."""
         if self.field:
             yield self.field, self.of_node
         for part in self.parts:
@@ -76,7 +76,7 @@ class Condition:
 
 
 def condition_of(where: Mapping[str, Any]) -> Condition:
-    """Return a filter as one condition.
+    """Return a filter as a single condition.
 
     Raises:
         InvalidInputError: an unknown operator, a value that cannot be compared, or too many.
@@ -182,7 +182,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _plain(field: str, of_node: bool, value: Any) -> Any:
-    """Return a value that can be compared; of a time, its microseconds."""
+    """Return a value that can be compared; a time becomes microseconds."""
     if of_node and field in TIMES.values():
         return to_micros(value, f"where: {field}")
     if value is not None and not isinstance(value, str | bool | int | float):
@@ -199,7 +199,7 @@ def _plain(field: str, of_node: bool, value: Any) -> Any:
 
 
 def matches(node: Node, condition: Condition) -> bool:
-    """Return whether a condition is true of a node."""
+    """Return whether a node matches a condition."""
     match condition.operator:
         case "$and":
             return all(matches(node, part) for part in condition.parts)
@@ -212,9 +212,9 @@ def matches(node: Node, condition: Condition) -> bool:
 
 
 def comparison(condition: Condition) -> Callable[[Any, bool], bool]:
-    """Return the test of one value, and whether a list has it, that an operator stands for.
+    """Return the test of an operator: a function of one value and whether a list contains it.
 
-    A list contains its values, a text its parts.
+    `$contains` holds for a list with the value, and for a text with the text in it.
     """
     operator, wanted = condition.operator, condition.value
     if operator == "$exists":
@@ -242,7 +242,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def values_of(node: Node, field: str, of_node: bool) -> Iterable[tuple[Any, bool]]:
-    """Return the values of a node's field, each with whether a list has it."""
+    """Return the values of a node's field, each with whether a list contains it."""
     if not of_node:
         return ((value, listed) for key, value, listed in flat(node.metadata) if key == field)
     if field == "type":
@@ -256,9 +256,9 @@ def values_of(node: Node, field: str, of_node: bool) -> Iterable[tuple[Any, bool
 
 
 def flat(metadata: Mapping[str, Any], start: str = "") -> Iterator[tuple[str, Any, bool]]:
-    """Yield the keys and plain values of metadata, and whether a list has the value.
+    """Yield the keys and plain values of metadata, each with whether a list contains the value.
 
-    The keys of objects inside have dots.
+    Keys of inner objects are joined by dots.
     """
     for key, value in metadata.items():
         name = f"{start}{key}"

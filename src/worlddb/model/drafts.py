@@ -1,8 +1,8 @@
-"""Drafts: what an extractor makes of text, before anything is resolved or written.
+"""Drafts: what an extractor reads in a text, before names are resolved and anything is written.
 
-A draft refers to its own nodes by `key`, a name that means nothing outside it. Everything in it
-that was read out of the text has the spans it was read from. `Pending` and `Extracted` are for
-texts whose extraction waits; a `Summarizer` takes the same messages as an `Extractor`.
+A draft refers to its own nodes by `key`, which has no meaning outside it. Everything read from the
+text has the spans it was read from. `Pending` and `Extracted` are for texts whose extraction waits;
+a `Summarizer` takes the same messages as an `Extractor`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from worlddb.model.origin import Origin
 from worlddb.model.records import Plain
 
 ATTRIBUTE = "attribute:"
-"""The start of the metadata key that an attribute of a node is stored under."""
+"""Prefix of the metadata key of a node's attribute."""
 RELATION_TYPES = ("contradicts", "causes", "precedes", "instance_of", "subtype_of", "implies")
-"""The edge types that a text may state between two nodes. A refused one is left out."""
+"""The edge types that a text may state between two nodes. An edge that is refused is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Plain):
-    """A text that somebody said, with the speaker, the time and the message's id, if known.
+    """A text by a speaker, with its time and the message's id, if known.
 
-    `origin` is who brought it in: a tool, for what a tool returned; None for the user.
+    `origin` is who brought the text in, for example a tool; None for the user.
     """
 
     text: str
@@ -49,11 +49,12 @@ class Span(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftNode(Plain):
-    """A node to write. A `resolvable` one may turn out to be a node that exists already.
+    """A node to write. If it is `resolvable`, it may be a node that exists already.
 
-    `attributes` (a birth date, a city) help to tell namesakes apart. They are kept in the node's
-    metadata, as `attribute:city`, and compared when the name comes up again. One that is
-    `known_only` may be no name at all: it counts only if the store has a node of exactly that name.
+    `attributes` (a birth date, a city) help to distinguish people with one name. They are kept in
+    the node's metadata, as `attribute:city`, and compared when the name occurs again. A node that
+    is `known_only` may not be a name at all: it counts only if the store has a node of exactly that
+    name.
     """
 
     key: str
@@ -75,8 +76,8 @@ class DraftNode(Plain):
 class DraftEdge(Plain):
     """An edge between two nodes of the draft.
 
-    It holds from `valid_from` until `valid_to`. Without `valid_from` it begins when the text that
-    states it was said, also between entities that were known long before.
+    It is valid from `valid_from` until `valid_to`. Without `valid_from` it begins when the text was
+    said, also between entities that are older.
     """
 
     type: str
@@ -90,9 +91,9 @@ class DraftEdge(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft(Plain):
-    """What would be written; `aliases` are more names of its nodes, by their keys.
+    """Nodes and edges to write; `aliases` are more names of its nodes, by their keys.
 
-    `left_out` says which relations the extractor was told and did not draft, each with the reason.
+    `left_out` lists the relations that the extractor was given and did not draft, with reasons.
 
     Raises:
         InvalidInputError: aliases of a node that is not in the draft.
@@ -117,7 +118,7 @@ class Draft(Plain):
             )
 
     def merged(self) -> Draft:
-        """Return the same draft with all aliases at their nodes."""
+        """Return the same draft with all aliases in their nodes."""
         if not self.aliases:
             return self
         return replace(self, nodes=tuple(map(self._with_aliases, self.nodes)), aliases={})
@@ -129,7 +130,7 @@ class Draft(Plain):
 
 
 def to_metadata(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return attributes as the metadata that stores them; empty ones are left out."""
+    """Return attributes as metadata; empty ones are left out."""
     return {
         f"{ATTRIBUTE}{name}": str(value) for name, value in attributes.items() if str(value).strip()
     }
@@ -145,17 +146,17 @@ def from_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Extractor(Protocol):
-    """Turns messages into a draft. It never makes up what the text does not say."""
+    """Turns messages into a draft. It adds nothing that the text does not say."""
 
     name: str
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is the time of those that have none."""
+        """Return the draft of some messages; `at` is the time of messages without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending(Plain):
-    """A memory or a session whose extraction waits: for which extractor, why, and since when."""
+    """A memory or session whose extraction waits: for which extractor, why, and since when."""
 
     id: Id
     extractor: str
@@ -168,8 +169,8 @@ class Pending(Plain):
 class Extracted(Plain):
     """The result of a run over the queue of pending extractions.
 
-    It has what was `done`, what `failed` with the reason, and how many are `left`. What was
-    `dropped` had been retired meanwhile. `left_out` says which relations were not written.
+    It has what was `done`, what `failed` with the reason, and how many are `left`. Memories in
+    `dropped` had been retired meanwhile. `left_out` lists the relations that were not written.
     """
 
     done: tuple[Id, ...] = ()
@@ -180,7 +181,7 @@ class Extracted(Plain):
 
 
 class Summarizer(Protocol):
-    """Says in few words what several messages say. It never runs inside a transaction."""
+    """Summarizes messages in a few words. It never runs inside a transaction."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Inputs: checks of what a caller gives, and its conversion to what is stored.
+"""Inputs: checks a caller's values and converts them to what is stored.
 
 Times are aware datetimes outside and integer microseconds UTC inside. Everything that reaches an
 address or the disk passes these checks first, so bad input is refused before anything is written.
@@ -20,18 +20,18 @@ from worlddb.model.address import ID_BYTES, Id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-TIMES_KEPT = 4_096  # What one commit wrote has one time, and mostly holds from it on.
+TIMES_KEPT = 4_096  # the rows of a commit share one time
 
 METADATA_DEPTH_MAX = 50
-"""Far below Python's own limit: whatever was written can be read from any depth of calls."""
+"""Far below Python's own limit, so that metadata can be read at any depth of calls."""
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 
 CLOCK_KNOWN = (datetime(2026, 11, 1, tzinfo=UTC) - EPOCH) // MICROSECOND
-"""No clock that is right shows an earlier time: this version was not written before."""
+"""No correct clock shows an earlier time, because this version did not exist then."""
 YEAR = timedelta(days=365) // MICROSECOND
 CLOCK_AHEAD_MAX = 20 * YEAR
-"""Longer than stores rest; clocks that lost their time or their century are further off."""
+"""Longer than a store is left unused; a clock that lost its date is further off."""
 
 Instant = datetime | str
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
@@ -68,9 +68,9 @@ def to_micros(value: datetime | str, field: str) -> int:
 def commit_time(clock: int, last: int) -> int:
     """Return the time of the commit after the one at `last`, when the clock shows `clock`.
 
-    Commit times increase, also when the clock was set back. So one commit far in the future would
-    put all later ones there, and what was known today could not be asked until then. A clock that
-    is too slow does no harm: it may be set right at any time, by any number of years.
+    Commit times increase, even if the clock is set back. So one commit far in the future would date
+    all later ones there, and today's state could not be asked for until then. A slow clock does no
+    harm: it may be corrected at any time.
 
     Raises:
         StorageError: the clock is years ahead of the last commit, and of this version of WorldDB.
@@ -91,7 +91,7 @@ def from_micros(micros: int) -> datetime:
     """Return stored microseconds since 1970 as an aware UTC datetime.
 
     Raises:
-        CorruptionError: no calendar has that time, so it was not stored by us.
+        CorruptionError: the time is outside the calendar, so it was not stored by WorldDB.
     """
     try:
         return EPOCH + timedelta(microseconds=micros)
@@ -103,7 +103,7 @@ def from_micros(micros: int) -> datetime:
 
 
 NAMES_MAX = 100
-"""Names of one call: each is looked up, and each may be an edge of every message."""
+"""Names of one call: each is looked up, and each may become an edge of every message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def encode_text(value: str, what: str, bytes_max: int) -> bytes:
     """Return `value` as UTF-8.
 
     Raises:
-        InvalidInputError: no text, NUL or lone surrogates in it, or longer than `bytes_max`.
+        InvalidInputError: not text, NUL or lone surrogates in it, or longer than `bytes_max`.
     """
     try:
         data = value.encode()
@@ -146,7 +146,7 @@ def check_type(value: str, limits: Limits) -> None:
     """Check the type of a node or an edge: short, printable, no white space around it.
 
     Raises:
-        InvalidInputError: it is not.
+        InvalidInputError: it is not a valid type.
     """
     encode_text(value, "type", limits.type_bytes_max)
     if not value or value != value.strip() or not value.isprintable():
@@ -201,7 +201,7 @@ def check_words(values: Any, what: str) -> tuple[str, ...]:
     """Return one or several names of types as a tuple.
 
     Raises:
-        InvalidInputError: none, or something that is no text.
+        InvalidInputError: none, or a value that is not text.
     """
     given = (values,) if isinstance(values, str) else values
     if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
@@ -218,7 +218,7 @@ def check_names(given: Any, what: str) -> tuple[str, ...]:
     """Return one or several names as a tuple, without the white space around them.
 
     Raises:
-        InvalidInputError: none or too many, or something that is no name.
+        InvalidInputError: none or too many, or a value that is not a name.
     """
     several = (given,) if isinstance(given, str) else given
     if not isinstance(several, list | tuple) or not 0 < len(several) <= NAMES_MAX:
@@ -231,7 +231,7 @@ def check_names(given: Any, what: str) -> tuple[str, ...]:
 
 
 def check_direction(direction: str) -> None:
-    """Check which way edges are to be followed.
+    """Check the direction in which edges are followed.
 
     Raises:
         InvalidInputError: not one of out, in, both.
@@ -268,9 +268,9 @@ def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
 
 
 def _flat_json(metadata: dict[Any, Any]) -> str | None:
-    """Return a mapping of texts to texts as canonical JSON; None if there is anything else in it.
+    """Return a mapping of text to text as canonical JSON; None if it has any other value.
 
-    Most edges have such metadata, and to set up the general encoder takes longer than this.
+    Most edges have such metadata, and setting up the general encoder takes longer than this.
     """
     for key, value in metadata.items():
         if type(key) is not str or type(value) is not str:
@@ -280,10 +280,10 @@ def _flat_json(metadata: dict[Any, Any]) -> str | None:
 
 
 def _json_only(value: Any, depth: int) -> Any:
-    """Return `value` with mappings as dicts; refuse keys that JSON would silently rename.
+    """Return `value` with mappings as dicts; refuse keys that JSON would change silently.
 
-    The depth is limited by number, not by the stack that happens to be left: what was written must
-    be readable from anywhere.
+    The depth is limited by a number, not by the stack that is left: stored metadata must be
+    readable from anywhere.
     """
     if not isinstance(value, Mapping | list | tuple):
         return value
@@ -298,7 +298,7 @@ def _json_only(value: Any, depth: int) -> Any:
 
 
 def premises_of(metadata: str) -> list[Id]:
-    """Return the premises that an inferred edge's metadata names by id."""
+    """Return the premises in an inferred edge's metadata, by id."""
     data = json.loads(metadata)
     named = data.get("premises") if data.get("inferred") is True else None
     if not isinstance(named, list):

@@ -1,10 +1,9 @@
-"""Origin: who brought a text in, and how far that is trusted.
+"""Origin: who brought a text in, and how much that is trusted.
 
     face ──stamps──▶ origins of a node ──settings of its scope──▶ trust
 
-A node keeps every origin that it rests on, as notes that are only ever added. Its trust is the
-least of theirs, so nothing that happens to a node later can raise its trust. A node without an
-origin is the user's own.
+A node keeps every origin that it rests on, as notes that are only ever added. Its trust is that of
+the least trusted one, so nothing can raise it later. A node without an origin is the user's own.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from worlddb.errors import InvalidInputError, RejectedError
 Origin: TypeAlias = Literal["user", "assistant", "import", "model", "tool", "web"]
 Trust: TypeAlias = Literal["full", "limited", "low", "quarantine"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
-"""All origins; each may name itself as one that stands further to the right."""
+"""All origins, most trusted first; a caller may name its own or one further down."""
 LEVELS: dict[Trust, int] = {"quarantine": 0, "low": 1, "limited": 2, "full": 3}
 FULL = LEVELS["full"]
 USER: Origin = "user"
@@ -29,20 +28,20 @@ USUAL_TRUST: dict[str, Trust] = {
     "tool": "limited",
     "web": "low",
 }
-"""What holds where a scope has no settings. An assistant speaks for its user; a tool returns what
-strangers may have written; anybody can write a page."""
+"""Trust levels of a scope without settings. An assistant speaks for its user; the output of a tool
+may be by strangers; anybody can write a web page."""
 INDEPENDENT = frozenset({"user", "import"})
-"""Origins that do not repeat what they have read in a memory, so they can confirm one."""
+"""Origins that speak for themselves instead of repeating a memory, so they can confirm one."""
 NOTE = "origin"
-"""The kind of the notes that hold the origins of a node."""
+"""The kind of note that holds an origin of a node."""
 SECRETS = "secrets"
-"""The key of these settings that says what is done with secrets in texts."""
+"""Key of the trust settings that says what to do with secrets in texts."""
 SETTINGS = "trust"
-"""The metadata key of a scope that holds its settings, and of the root for all scopes."""
+"""Metadata key with the trust settings of a scope; on the root, for all scopes."""
 
 
 def check_origin(given: object) -> Origin:
-    """Return an origin if it is one.
+    """Return an origin after a check.
 
     Raises:
         InvalidInputError: there is no such origin.
@@ -54,21 +53,21 @@ def check_origin(given: object) -> Origin:
 
 
 def least(origins: Iterable[str]) -> str:
-    """Return the origin that stands furthest from the user; the user's own without any."""
+    """Return the origin furthest from the user; the user's own if there are none."""
     return max(origins, key=_place, default=USER)
 
 
 def _place(origin: str) -> int:
-    # An origin that a later version knows is trusted as little as any.
+    # An origin of a later version is trusted as little as the least trusted one.
     return ORIGINS.index(origin) if origin in ORIGINS else len(ORIGINS)
 
 
 def lowered(given: Origin | None, most: Origin | None) -> Origin | None:
-    """Return the origin of a write: as given, else what the face says; None for the user's own.
+    """Return the origin of a write: `given`, else `most` of the face; None for the user's own.
 
     Raises:
         InvalidInputError: there is no such origin.
-        RejectedError: it is above what the face allows.
+        RejectedError: it is more trusted than the face allows.
     """
     chosen = most if given is None else check_origin(given)
     if most is not None and chosen is not None and _place(chosen) < _place(most):
@@ -79,7 +78,7 @@ def lowered(given: Origin | None, most: Origin | None) -> Origin | None:
 
 
 def at_most(origin: str | None, most: Origin | None) -> Origin | None:
-    """Return the one of two origins that stands further from the user; None for the user's own.
+    """Return the one of two origins that is further from the user; None for the user's own.
 
     Raises:
         InvalidInputError: there is no such origin.
@@ -89,7 +88,7 @@ def at_most(origin: str | None, most: Origin | None) -> Origin | None:
 
 
 def level_of(origins: Sequence[str], settings: Mapping[str, Any] | None = None) -> int:
-    """Return how far some origins are trusted together: as far as the least trusted one."""
+    """Return the trust level of several origins together: that of the least trusted one."""
     if not origins:
         return FULL
     trust: Mapping[str, Any] = {**USUAL_TRUST, **(settings or {})}
@@ -97,10 +96,10 @@ def level_of(origins: Sequence[str], settings: Mapping[str, Any] | None = None) 
 
 
 def check_trust(given: Mapping[str, str]) -> dict[str, Trust]:
-    """Return settings of trust if they are some.
+    """Return trust settings after a check.
 
     Raises:
-        InvalidInputError: no such origin or trust, or the user is to be trusted less.
+        InvalidInputError: no such origin or trust level, or a lower one for the user.
     """
     if not isinstance(given, Mapping):
         raise InvalidInputError(f"trust: give {{'web': 'low'}} or the like, not {given!r:.40}")

@@ -1,9 +1,9 @@
 """Proofs: that a node stands under a root state, and that a journal only grew; by blake3 alone.
 
-A proof climbs from the node to the root. Each step opens one world: its own fields, the digest of
-its interior edges, and the way through its set of children: first the bucket that holds the member
-`id ‖ state`, then the 16 digests of each fork above it. `verify_proof` needs neither a store nor
-the rest of this package's state; it can be rewritten from `model/address.py` in any language.
+A proof goes up from the node to the root. Each step opens one world: its own fields, the digest of
+its interior edges, and the path through its set of children: first the bucket with the member `id ‖
+state`, then the 16 digests of each fork above it. `verify_proof` needs no store and no other state;
+it can be written in any language from `model/address.py`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from worlddb.model.records import Plain
 #     head of n leaves   = leaf if n = 1, else fork(head of the first m, head of the rest),
 #                          m the largest power of 2 below n
 #
-# Whoever kept the head of an earlier time can have it shown that the log of a later head begins
-# with the very same commits: nothing was rewritten, left out or put in between. The proof has O(log
-# n) hashes, and holds across erasures, which destroy what single commits could be hashed from.
+# With the head of an earlier time, anyone can verify that the log of a later head begins with the
+# very
+# same commits: nothing was rewritten, left out or inserted. The proof has O(log n) hashes. It stays
+# valid after erasures, which destroy the data that single commits were hashed from.
 
 _LEAF = encode_field(b"worlddb.log.leaf.1")
 _FORK = encode_field(b"worlddb.log.fork.1")
@@ -54,13 +55,13 @@ def log_leaf(commit_hash: bytes, root_state: bytes) -> bytes:
 
 
 def log_fork(left: bytes, right: bytes) -> bytes:
-    """Return the hash of two parts of the log, one after the other."""
+    """Return the hash of two adjacent parts of the log."""
     return blake3(_FORK + left + right).digest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint(Plain):
-    """The log as of a commit: keep `log_head`. `path` shows that the commit is its last one."""
+    """The log as of a commit: keep `log_head`. `path` proves that the commit is its last one."""
 
     commit: int
     hash: Id
@@ -71,7 +72,7 @@ class Checkpoint(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryProof(Plain):
-    """Two states of a log, and why the later one begins with the earlier one."""
+    """Two states of a log, and the proof that the later one begins with the earlier one."""
 
     first: Checkpoint
     last: Checkpoint
@@ -79,7 +80,7 @@ class HistoryProof(Plain):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> HistoryProof:
-        """Return the proof that `to_dict` wrote."""
+        """Return the proof from the result of `to_dict`."""
 
         def checkpoint(given: Mapping[str, Any]) -> Checkpoint:
             ids = {name: Id(given[name]) for name in ("hash", "root_state", "log_head")}
@@ -96,8 +97,8 @@ def verify_history(
 ) -> bool:
     """Return whether nothing was rewritten between the two checkpoints of a proof.
 
-    `first_head` and `last_head` are log heads that you kept yourself; without one of them, the
-    head in the proof is taken for granted. Needs blake3 alone. What is malformed does not hold.
+    `first_head` and `last_head` are log heads that you kept yourself; without them, those in the
+    proof are trusted. Needs blake3 alone. A malformed proof gives False.
     """
     try:
         proof = proof if isinstance(proof, HistoryProof) else HistoryProof.from_dict(proof)
@@ -114,9 +115,10 @@ def verify_history(
 
 
 def _is_last(checkpoint: Checkpoint) -> bool:
-    """Return whether the commit is the last leaf under the head: all other parts are to its left.
+    """Return whether the commit is the last leaf under the head: all other parts are on its left.
 
-    Their number is that of the bits of the commit's number, so no other leaf has such a path.
+    The length of the path is the number of bits of the commit's number; no other leaf has such a
+    path.
     """
     if type(checkpoint.commit) is not int or checkpoint.commit < 0:
         return False
@@ -131,14 +133,14 @@ def _is_last(checkpoint: Checkpoint) -> bool:
 def _heads(
     first: int, last: int, first_head: bytes, path: Sequence[bytes]
 ) -> tuple[bytes, bytes] | None:
-    """Return both heads as the path makes them, for logs of so many commits (RFC 9162, 2.1.4.2)."""
+    """Return both heads computed from the path, for logs of these sizes (RFC 9162, 2.1.4.2)."""
     if not 0 < first <= last or any(len(part) != ID_BYTES for part in path):
         return None
     if first == last:
         return (first_head, first_head) if not path else None
     parts = list(path)
     if first & (first - 1) == 0:
-        parts.insert(0, first_head)  # A whole tree is a part of the later one.
+        parts.insert(0, first_head)  # A complete tree is a part of the later one.
     inner, outer = first - 1, last - 1
     while inner & 1:
         inner, outer = inner >> 1, outer >> 1
@@ -163,7 +165,7 @@ def _heads(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One world on the way up, as hex and plain text."""
+    """One world on the path to the root, as hex and plain text."""
 
     id: str
     type: str
@@ -179,7 +181,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The way from a node's state to the root state; plain data, JSON-able by `to_dict`."""
+    """The path from a node's state to the root state; plain data, JSON by `to_dict`."""
 
     id: str
     state: str
@@ -196,7 +198,7 @@ class Proof:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Proof:
-        """Return the proof that `to_dict` wrote."""
+        """Return the proof from the result of `to_dict`."""
         steps = tuple(
             Step(
                 **{
@@ -211,9 +213,9 @@ class Proof:
 
 
 def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> bool:
-    """Return whether `proof` shows its node under `root_state`.
+    """Return whether `proof` proves its node under `root_state`.
 
-    Checks with blake3 alone; malformed proofs are simply not proofs, so the answer is False.
+    Needs blake3 alone. A malformed proof gives False.
     """
     try:
         proof = proof if isinstance(proof, Proof) else Proof.from_dict(proof)
@@ -222,7 +224,7 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
         for step in proof.steps:
             children = _climb(step, ident + state)
             if step.erased is True:
-                # Its fields are gone; its id stands for them, here and in the world above.
+                # Its fields are erased; its id replaces them, here and in the world above.
                 ident = bytes(Id(step.id))
                 state = erased_state(ident, children, bytes(Id(step.edges)))
                 continue
@@ -236,16 +238,16 @@ def verify_proof(proof: Proof | Mapping[str, Any], root_state: bytes | str) -> b
             state = node_address(*fields, children, bytes(Id(step.edges)), blind)
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, struct.error):
         return False
-    # The climb must end at the root world itself, or any state could pass for the root's.
+    # The path must end at the root world; otherwise any state could pass for the root's.
     return ident == ROOT_ID and state == root
 
 
 def _climb(step: Step, member: bytes) -> bytes:
-    """Return the digest of the step's children, having found `member` in its bucket."""
+    """Return the digest of the step's children after checking that `member` is in its bucket."""
     bucket = [bytes.fromhex(text) for text in step.bucket]
     if member not in bucket or bucket != sorted(set(bucket)) or len(bucket) > BUCKET_MAX:
         raise ValueError("the member is not in the bucket")
-    # The hash covers the bytes in a row: cut elsewhere, they would show members that never were.
+    # The hash covers the concatenated bytes: other cuts could show members that do not exist.
     if any(len(other) != len(member) for other in bucket):
         raise ValueError("the bucket is cut in the wrong places")
     digest = bucket_digest(bucket)

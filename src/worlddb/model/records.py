@@ -1,11 +1,11 @@
-"""Records: the values that go in and come out, and how the journal hashes them.
+"""Records: the public values, and how the journal hashes them.
 
-Nodes, edges, commits and what is known about them; drafts of them; a query as plain data. All are
-frozen, and `to_dict` gives those that come out their JSON form.
+Nodes, edges, commits and what is known about them; drafts; a query as plain data. All are frozen,
+and `to_dict` returns the JSON form of those that a caller gets.
 
 Each user, agent, app or run has a `Scope` world. The id of a scope follows from its kind and value
-alone: its node has no content and is born at the epoch. A scope that was purged has ended for good;
-the next one of that name is born a microsecond later (its *generation*).
+alone: its node has no content and is born at the epoch. A purged scope has ended for good; the next
+one of that name is born a microsecond later (its *generation*).
 
 The journal chains commits by hash:
 
@@ -60,9 +60,9 @@ OpKind = Literal[
 ]
 
 GENESIS = Id(bytes(32))
-"""What the first commit names as its predecessor."""
+"""The hash that the first commit has as its predecessor."""
 NO_INT = b"\0"
-"""The form of an integer that is absent; most records have one, so they use it without a call."""
+"""The encoding of an absent integer; precomputed, because most records have one."""
 _COMMIT = encode_field(b"worlddb.commit.1")
 _BLIND_COMMIT = encode_field(b"worlddb.commit.2")
 
@@ -94,19 +94,19 @@ class Plain:
         names: Sequence[str] = type(self).__dataclass_fields__  # type: ignore[attr-defined]
         found = {name: getattr(self, name) for name in names}
         for name, value in found.items():
-            if type(value) not in _AS_THEY_ARE:  # Most fields are: no call is made for them.
+            if type(value) not in _AS_THEY_ARE:  # Most fields need no conversion.
                 found[name] = _plain(value)
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Plain):
-    """A world as the store knew it at the time that was asked for.
+    """A world as of the requested time.
 
-    `id` is its birth address and never changes; `state` is the address of its present interior. Of
-    an `erased` node only the type, the validity and the id are left. `actor` signed the commit that
-    wrote it; empty until that commit. `origins` are who brought in what it rests on; none if that
-    was the user alone.
+    `id` is its birth address and never changes; `state` is the address of its present interior. An
+    `erased` node has only its id, type and validity. `actor` signed the commit that wrote it; empty
+    until that commit. `origins` are who brought in the texts it rests on; empty if that was the
+    user alone.
     """
 
     id: Id
@@ -129,7 +129,7 @@ class Node(Plain):
 
     @property
     def origin(self) -> str:
-        """Who brought it in: of several, the one that stands furthest from the user."""
+        """The origin of the node; of several, the one furthest from the user."""
         return least(self.origins)
 
 
@@ -177,9 +177,9 @@ class EdgeDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsOf:
-    """When a question is asked: what was true at `valid`, as far as was known at `known`.
+    """The time of a question: what was true at `valid`, as far as was known at `known`.
 
-    `None` means now on the known axis; on the valid axis it means "not ended by now".
+    None means now for `known`; for `valid` it means "not ended by now".
     """
 
     valid: Instant | None = None
@@ -203,7 +203,8 @@ class Commit(Plain):
     """One transaction: who, when, what it changed, and the root's state after it.
 
     `nodes` and `edges` count what it added (read them with `diff`); `changes` lists the rest.
-    `hash` covers all of it and `previous`, so one commit's hash vouches for the whole past.
+    `hash` covers all of it and `previous`, so the hash of one commit vouches for all commits before
+    it.
     """
 
     seq: int
@@ -219,7 +220,7 @@ class Commit(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff(Plain):
-    """What happened between two commits: nodes and edges added, other changes; `cut` if more."""
+    """What changed between two commits: nodes and edges added, other changes; `cut` if more."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -229,9 +230,9 @@ class Diff(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch(Plain):
-    """A branch of a store: where it lies, and the commit (`fork`, `hash`) it was forked from.
+    """A branch of a store: its path, and the commit (`fork`, `hash`) that it was forked from.
 
-    `size_bytes` is the space that it takes; `id` tells it from others that had its name.
+    `size_bytes` is the disk space it uses; `id` distinguishes it from earlier branches of its name.
     """
 
     id: str
@@ -259,7 +260,7 @@ class Branches(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict(Plain):
-    """Two nodes that cannot both be right; both stay until somebody settles it."""
+    """Two nodes that cannot both be right; both stay until the conflict is settled."""
 
     edge: Id
     left: Id
@@ -270,7 +271,7 @@ class Conflict(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal(Plain):
-    """A staged `same_as`: the engine believes two nodes are one, and asks."""
+    """A staged `same_as`: two nodes that may be one, for somebody to decide."""
 
     edge: Id
     left: Id
@@ -294,7 +295,7 @@ class Identity(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(Plain):
-    """Something `check` found wrong: where it is, and what does not fit."""
+    """A problem that `check` found: its place, and a message."""
 
     place: str
     message: str
@@ -304,11 +305,11 @@ class Problem(Plain):
 
 
 ORDERED = {"precedes": "after", "causes": "caused by"}
-"""Edge types that say an order, and how the target tells it."""
+"""Edge types that order nodes, and the words for them at the target."""
 
 
 def order_told(edges: Iterable[Edge]) -> dict[Id, list[str]]:
-    """Return by node what comes before it or causes it, in words, as edges say."""
+    """Return for each node the words about nodes that precede or cause it."""
     told: dict[Id, list[str]] = {}
     for edge in edges:
         if edge.type in ORDERED:
@@ -317,12 +318,12 @@ def order_told(edges: Iterable[Edge]) -> dict[Id, list[str]]:
 
 
 def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> str:
-    """Return a node as one line for a prompt: what speaks against it, what it comes after."""
+    """Return a node as one line for a prompt, with its conflicts and its predecessors."""
     since = node.valid_from.date().isoformat()
     until = f" to {node.valid_to.date().isoformat()}" if node.valid_to else ""
     name = said_by(node.name) if node.type == "Turn" else node.name
     text = f"{name}: {node.content}" if name and node.content else name or node.content
-    # One node, one line, whatever its content pretends to be.
+    # One node, one line, whatever characters its content has.
     text = visible(" ".join(text.split())) + told_origin(node)
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
@@ -332,13 +333,13 @@ def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> s
 
 
 def told_origin(node: Node) -> str:
-    """Return a note on who brought a node in, if that is usually not trusted in full."""
+    """Return a note on the origin of a node, if it is not fully trusted by default."""
     return "" if level_of(node.origins) == FULL else f" (from {node.origin})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """One step of the pipeline; which fields count depends on `kind`."""
+    """One step of the pipeline; `kind` decides which fields are used."""
 
     kind: OpKind
     types: tuple[str, ...] = ()
@@ -355,13 +356,13 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A query before it is planned and run: a start set, the steps over it, and how to read it.
+    """A query before it runs: start set, steps and settings.
 
-    `ops` are all steps. `world`, `as_of` and `include_superseded` are what holds where the query
-    has come to: a query that enters another world on its way is rewritten there again.
+    `ops` are all steps. `world`, `as_of` and `include_superseded` are the settings at the present
+    step: a query that enters another world is rewritten there again.
 
-    The fields from `hides_ended` on are switches that only edge handlers turn, in
-    `on_query_rewrite`: a store whose ontology lacks a type does not get that type's behaviour.
+    The fields from `hides_ended` on are set only by edge handlers, in `on_query_rewrite`: a store
+    without an edge type does not get the behaviour of that type.
     """
 
     seeds: tuple[Id, ...] = ()
@@ -386,23 +387,23 @@ class Query:
 
 
 def optional_int(value: int | None) -> bytes:
-    """Return an integer that may be absent, in one unambiguous form."""
+    """Return an integer that may be absent, in an unambiguous encoding."""
     return NO_INT if value is None else b"\1" + pack_int(value)
 
 
 def node_record(ident: bytes, parent: bytes, valid_from: int, valid_to: int | None) -> bytes:
-    """Return a node's birth: where it was put and how long it was said to be true."""
+    """Return the birth record of a node: its parent and its first validity."""
     end = NO_INT if valid_to is None else optional_int(valid_to)
     return b"".join((ident, parent, pack_int(valid_from), end))
 
 
 def edge_record(ident: bytes, valid_to: int | None) -> bytes:
-    """Return an edge's birth; the rest of the edge is in its address."""
+    """Return the birth record of an edge; the rest of the edge is in its address."""
     return ident + (NO_INT if valid_to is None else optional_int(valid_to))
 
 
 def note_record(node: bytes, kind: str, text: str) -> bytes:
-    """Return an alias or a source that was attached to a node."""
+    """Return the record of a note (alias, source, …) of a node."""
     return node + encode_field(kind.encode()) + encode_field(text.encode())
 
 
@@ -423,7 +424,7 @@ def encode_changes(changes: Sequence[Change]) -> str:
 
 
 def decode_changes(text: str) -> tuple[Change, ...]:
-    """Return the changes that `encode_changes` wrote."""
+    """Return the changes from their JSON text."""
     if text == "[]":
         return ()
     return tuple(
@@ -432,7 +433,7 @@ def decode_changes(text: str) -> tuple[Change, ...]:
 
 
 def has_erased(changes: str) -> bool:
-    """Return whether a commit erased something, without reading its changes through."""
+    """Return whether a commit erased something, without parsing its changes."""
     return '["erase",' in changes
 
 
@@ -470,22 +471,22 @@ KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
 """From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
 SCOPE = "Scope"
 WHOLES = {"Session": "Turn", "Document": "Passage"}
-"""Types of worlds that are one memory, and the types of the parts that say what they say."""
+"""Types of worlds that are one memory, and the types of the parts with its text."""
 DOCUMENT = "document"
-"""The speaker of a document: nobody. "I" in a document is nobody known."""
+"""The speaker of a document: nobody, so "I" in a document is unknown."""
 NOT_NAMED = frozenset({"World", SCOPE, "Session", "Turn", "Passage"})
 """Types whose name is a speaker, an owner or a heading, not the name of the node."""
 NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
 VALUE_BYTES_MAX = 512
-"""Longer than any id or address that names a user; it becomes the name of a node."""
+"""Bytes; longer than any id or address of a user. It becomes the name of a node."""
 VALUES_MAX = 100
-"""How many scopes of a kind one call may name: each costs a look-up."""
+"""Scopes of one kind that a call may name; each costs a look-up."""
 
 Ids = str | Sequence[str] | None
 
 
 SCOPES_CACHED = 4_096
-"""Scopes whose ids are kept in memory: those of the callers of a busy server, at 200 bytes each."""
+"""Scopes whose ids are cached: the callers of a busy server, at 200 bytes each."""
 
 
 class ScopeIds(TypedDict, total=False):
@@ -499,7 +500,7 @@ class ScopeIds(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ScopeName(Plain):
-    """One scope: its kind and its value, written `user:ada`."""
+    """A scope: its kind and its value, written `user:ada`."""
 
     kind: ScopeKind
     value: str
@@ -508,7 +509,7 @@ class ScopeName(Plain):
         return f"{self.kind}:{self.value}"
 
     def ids(self) -> ScopeIds:
-        """Return the argument that names this scope alone."""
+        """Return the argument that names only this scope."""
         ids: ScopeIds = {f"{self.kind}_id": self.value}  # type: ignore[misc]
         return ids
 
@@ -528,7 +529,7 @@ Groups = tuple[tuple[ScopeName, ...], ...]
 
 
 def born(generation: int) -> datetime:
-    """Return when the scopes of a generation are created."""
+    """Return the time of creation of the scopes of a generation."""
     return from_micros(generation)
 
 
@@ -574,7 +575,7 @@ def groups_of(given: Mapping[str, Any]) -> Groups:
 
 def _scope(kind: ScopeKind, value: str) -> ScopeName:
     encode_text(value, f"{kind}_id", VALUE_BYTES_MAX)
-    # Two spellings of one letter would be two users that look the same.
+    # Two spellings of one letter would make two users that look the same.
     value = unicodedata.normalize("NFC", value)
     if not value or value != value.strip():
         raise InvalidInputError(
@@ -590,9 +591,9 @@ _OF_APP = frozenset({"system", "developer"})
 
 
 def said_by(speaker: str) -> str:
-    """Return the speaker that a text is kept and shown under.
+    """Return the speaker to store and show for a text.
 
-    The roles of an app's own instructions are no speakers: a model that reads "system: …" among its
-    memories may take the text for its orders.
+    The roles of an app's own instructions are not speakers: a model that reads "system: …" among
+    its memories may follow the text as an instruction.
     """
     return APP if speaker.strip().casefold() in _OF_APP else speaker

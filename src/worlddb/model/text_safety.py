@@ -1,4 +1,4 @@
-r"""Text safety: what a text shows, which secrets it holds, and about how many tokens it takes.
+r"""Text safety: hidden characters, secrets and the number of tokens in a text.
 
     visible("a\u202eb")                  hidden characters become escapes
     without_secrets("use sk-ant-api03-…")   "use [secret: api key]"
@@ -22,18 +22,18 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-# Token estimate: about how many tokens of a language model a text takes, never far too few.
+# Token estimate: the approximate number of tokens of a text, never far too low.
 #
-# No tokenizer is shipped with every model, so this counts as a coarse one would: a word of letters
-# takes a token for each four letters begun, a digit one, other signs in a row one for each two.
-# Signs outside ASCII are counted by their bytes: the rarer a script, the more of them. What is
-# longer than any word is a key or a code, of which each letter counts. `bench/prompt_tokens.py`
+# Each model has another tokenizer, so this counts as a coarse one would: a word of letters takes a
+# token for each four letters begun, a digit takes one, other characters in a row one for each two.
+# Characters outside ASCII are counted by their bytes: the rarer a script, the more tokens. A longer
+# string than any word is a key or a code, of which each letter counts. `bench/prompt_tokens.py`
 # compares the estimate with a real tokenizer.
 
-LETTERS_PER_TOKEN = 4  # A common word is one token whatever its length; a rare one has several.
-WORD_LETTERS_MAX = 24  # Hardly a word is longer, in German either; tokenizers know no part of keys.
-SIGNS_PER_TOKEN = 2  # Signs that often stand together, such as `":"`, are one token.
-SPACES_PER_TOKEN = 2  # Indents of two or four are one token or two.
+LETTERS_PER_TOKEN = 4  # a common word is one token whatever its length; a rare one has several
+WORD_LETTERS_MAX = 24  # hardly any word is longer, even in German; a longer one is a key
+SIGNS_PER_TOKEN = 2  # characters that often occur together, such as `":"`, are one token
+SPACES_PER_TOKEN = 2  # indents of two or four are one token or two
 TOKENS_BY_BYTES = (0, 1, 1, 2, 4)
 """Tokens of a sign by its bytes: letters of two are one token; those of three, as in Chinese, one
 or two; a tokenizer spells emoji and rare signs, of four, byte by byte."""
@@ -44,7 +44,7 @@ _HUMPS = re.compile(r"[A-Z]+|[A-Z]?[a-z]+")
 
 
 def tokens_at_most(text: str) -> int:
-    """Return about how many tokens a text takes in a prompt; rather too many than too few."""
+    """Return the approximate number of tokens of a text, rather too high than too low."""
     count = 0
     for piece in _PIECES.findall(text):
         first, size = piece[0], len(piece)
@@ -75,7 +75,7 @@ _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Control characters but tab and line feed, direction marks, and what has no width and no glyph."""
+"""Control characters except tab and line feed, direction marks, and invisible characters."""
 
 
 def visible(text: str) -> str:
@@ -84,7 +84,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    """Return a JSON document with hidden characters as JSON escapes; it says the same."""
+    """Return a JSON document with hidden characters as JSON escapes; its meaning stays the same."""
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], document)
 
 
@@ -115,7 +115,7 @@ def may_be_secret(text: str) -> bool:
 
 
 class Secret(NamedTuple):
-    """One secret in a text: what it is, and where."""
+    """A secret in a text: its kind and its place."""
 
     kind: str
     start: int
@@ -168,7 +168,7 @@ _DIGITS = re.compile(r"(?<![\w.])\d(?:[ -]?\d){12,18}(?![\w])")
 
 
 def secrets_in(text: str) -> list[Secret]:
-    """Return the secrets in a text by their place; none lies inside another."""
+    """Return the secrets in a text in their order; they do not overlap."""
     found = [
         _secret(kind, match) for kind, pattern in _PATTERNS for match in pattern.finditer(text)
     ]
@@ -194,12 +194,12 @@ def without_secrets(text: str) -> str:
 
 
 def without_sentences(text: str) -> str:
-    """Return a text without the sentences that have a secret; of a private key, all its lines."""
+    """Return a text without the sentences that contain a secret, and without all lines of a key."""
     found = secrets_in(text)
     ends = [
         gap.end()
         for gap in SENTENCE_END.finditer(text)
-        # A private key has lines, and a password may end as a sentence does.
+        # A private key has several lines, and a password may end like a sentence.
         if not any(one.start < gap.start() < one.end for one in found)
         and (gap[0][0] == "\n" or all(gap.start() != one.end for one in found))
     ]
@@ -212,7 +212,7 @@ def without_sentences(text: str) -> str:
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """Yield the texts in a value; one under a key with the key before it: "password=…"."""
+    """Yield the texts in a value; a text under a key as "key=text", such as "password=…"."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -225,7 +225,7 @@ def texts_of(value: Any) -> Iterator[str]:
 
 
 def without_secret_values(value: Any, *, leave_out: bool = False) -> Any:
-    """Return a value without the secrets in its texts: masked, or left out; None for all of it."""
+    """Return a value with the secrets in its texts masked or left out; None if nothing is left."""
     found = _without(value, leave_out, "")
     return None if found is _LEFT_OUT else found
 
@@ -258,7 +258,7 @@ def _secret(kind: str, match: re.Match[str]) -> Secret:
 
 
 def _is_card(digits: str) -> bool:
-    """Return whether digits are a card number: a known first digit and a right check digit."""
+    """Return whether digits are a card number: a known first digit and a valid check digit."""
     if len(digits) not in CARD_DIGITS or digits[0] not in "23456" or len(set(digits)) == 1:
         return False
     doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits))]

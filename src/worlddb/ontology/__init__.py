@@ -1,1 +1,1 @@
-"""Edge types as programs: the handler protocol, the registry, and the eleven that ship."""
+"""Edge types as programs: the handler protocol, the registry, and the eleven built-in types."""

@@ -1,13 +1,14 @@
-"""Edge types: what the handler of an edge type is, and the eleven types that ship.
+"""Edge types: the protocol of their handlers, and the eleven built-in types.
 
-A handler is any object with the members of `EdgeHandler`; nothing is inherited. It acts through its
-`WriteContext` alone: no clock, no network, no randomness, so equal transactions have equal effects.
+A handler is any object with the members of `EdgeHandler`; nothing is inherited. It acts only
+through its `WriteContext`: no clock, no network, no randomness, so equal transactions have equal
+effects.
 
-    structure   contains, refers_to        what is inside a world, and what points out of it
-    revision    supersedes, contradicts    how later facts meet earlier ones
+    structure   contains, refers_to        what is inside a world, and references that leave it
+    revision    supersedes, contradicts    later facts against earlier ones
     identity    same_as                    two nodes that may be one: staged, never merged silently
-    inference   implies, derived_from      what rests on what; a derivation falls with its premise
-    taxonomy    instance_of, subtype_of    types as nodes, so that a type includes its subtypes
+    inference   implies, derived_from      premises; an inferred edge ends with its premise
+    taxonomy    instance_of, subtype_of    types as nodes: a type includes its subtypes
     order       causes, precedes           order in time
 """
 
@@ -24,7 +25,7 @@ from worlddb.model.records import Direction, Edge, Node, Proposal, Query
 
 
 class WriteContext(Protocol):
-    """The open transaction as a handler sees it: its reads include its own writes."""
+    """The open transaction as a handler sees it; its reads include the transaction's own writes."""
 
     @property
     def now(self) -> datetime:
@@ -39,22 +40,22 @@ class WriteContext(Protocol):
     def edges(
         self, node_id: Id, direction: Direction = "out", types: Iterable[str] | None = None
     ) -> list[Edge]:
-        """Return the edges at a node that are not deleted, ended or not."""
+        """Return the edges at a node that are not deleted, also ended ones."""
 
     def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
         """Return whether `goal` can be reached from `start` along edges of `types`."""
 
     def has_circle(self, starts: Iterable[Id], types: Iterable[str]) -> bool:
-        """Return whether edges of `types` run in a circle anywhere downstream of `starts`."""
+        """Return whether edges of `types` form a cycle anywhere downstream of `starts`."""
 
     def encloses(self, world: Id, node_id: Id) -> bool:
-        """Return whether `world` is `node_id` or holds it, as parent or by membership."""
+        """Return whether `world` is `node_id` or contains it, as parent or by membership."""
 
     def close_validity(self, target: Id, at: Instant) -> None:
-        """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
+        """End the validity of a node or an edge at `at`, if that is earlier than it ends now."""
 
     def close_world(self, target: Id, at: Instant) -> None:
-        """End a node's validity, and the validity of everything that lives inside it."""
+        """End the validity of a node and of everything that lives inside it."""
 
     def create_node(
         self,
@@ -69,19 +70,19 @@ class WriteContext(Protocol):
         source: str | Sequence[str] | None = None,
         aliases: Sequence[str] = (),
     ) -> Node:
-        """Create a node in the same transaction; the same words as `tx.create_node`."""
+        """Create a node in the same transaction; arguments as for `tx.create_node`."""
 
     def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
-        """Record further places a node comes from."""
+        """Add sources to a node."""
 
     def add_origins(self, node_id: Id, origins: Sequence[str]) -> None:
-        """Record further origins that a node rests on: its trust can only fall."""
+        """Add origins to a node; this can only lower its trust."""
 
     def outranks(self, target: Id, source: Id) -> bool:
-        """Return whether a node is more trusted than another one that would end it."""
+        """Return whether node `target` is more trusted than `source`, which would end it."""
 
     def edge_outranks(self, old: Edge, new: Edge) -> bool:
-        """Return whether a stated edge is more trusted than one that would end it."""
+        """Return whether edge `old` is more trusted than `new`, which would end it."""
 
     def write_edge(
         self,
@@ -93,7 +94,7 @@ class WriteContext(Protocol):
         valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Edge:
-        """Write a further edge, through its own handler."""
+        """Write another edge, through its own handler."""
 
     def delete_edge(self, edge_id: Id) -> None:
         """Close an edge on the known axis, through its own handler."""
@@ -102,13 +103,13 @@ class WriteContext(Protocol):
         """Move a node into `world`, or back to the root world."""
 
     def is_placed(self, node_id: Id) -> bool:
-        """Return whether a node lives in a world of its own choosing, not just in the root."""
+        """Return whether a node was given a world to live in, and is not just in the root."""
 
     def has_moved(self, node_id: Id) -> bool:
-        """Return whether a node was born in the root world and lives elsewhere now."""
+        """Return whether a node was born in the root world and lives in another world now."""
 
     def resting_on(self, edge_id: Id) -> list[Edge]:
-        """Return the inferred edges, not deleted, that name an edge among their premises."""
+        """Return the inferred edges, not deleted, that have an edge as a premise."""
 
     def stage_merge(
         self,
@@ -121,7 +122,7 @@ class WriteContext(Protocol):
         """Stage a merge proposal for the ends of `edge`; one per unordered pair."""
 
     def drop_merge(self, edge: Edge) -> bool:
-        """Withdraw an edge's proposal, whether pending or accepted; return if there was one."""
+        """Withdraw an edge's proposal, pending or accepted; return whether there was one."""
 
     def flag_conflict(self, edge: Edge, reason: str = "") -> None:
         """Record that the two ends of `edge` cannot both be right."""
@@ -130,51 +131,51 @@ class WriteContext(Protocol):
         """Record that the conflict of `edge` is settled."""
 
     def refuse(self, reason: str) -> NoReturn:
-        """Give up the whole transaction; the caller gets `RejectedError` with `reason`."""
+        """Roll the whole transaction back; the caller gets `RejectedError` with `reason`."""
 
 
 @runtime_checkable
 class EdgeHandler(Protocol):
     """The program of an edge type.
 
-    Optional members: `version` (text, recorded in the store, "1" without it),
-    `on_insert_many(ctx, edges)`, which bulk writes call once per batch instead of `on_insert`, and
-    `is_inert` (True: nothing follows from a new edge, so a batch is not handed over at all).
+    Optional members: `version` (text, recorded in the store, default "1"), `on_insert_many(ctx,
+    edges)`, which bulk writes call once per batch instead of `on_insert`, and `is_inert` (True: a
+    new edge has no effects, so no handler is called for a batch).
     """
 
     type: str
     pierces: bool
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Decide what a new edge means for the others; the edge is already written."""
+        """Apply the effects of a new edge; the edge is already written."""
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Decide what the end of an edge means; the edge is already closed."""
+        """Apply the effects of deleting an edge; the edge is already closed."""
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Return the query as this edge type wants it read."""
+        """Return the query with the changes that this edge type asks for."""
 
 
 # -- shared by several types -----------------------------------------------------------------------
 
 
 def refuse_cycle(ctx: WriteContext, edge: Edge) -> None:
-    """Refuse an edge that would close a circle of its own type."""
+    """Refuse an edge that would close a cycle of its own type."""
     if edge.source == edge.target or ctx.reaches(edge.target, edge.source, (edge.type,)):
         ctx.refuse("this edge would close a circle")
 
 
 def refuse_circles(ctx: WriteContext, edges: Sequence[Edge]) -> None:
-    """Refuse a batch that closes a circle; one look at what lies downstream serves all of it."""
+    """Refuse a batch that closes a cycle; downstream edges are read once for the batch."""
     if ctx.has_circle({edge.source for edge in edges}, {edge.type for edge in edges}):
         ctx.refuse("one of these edges would close a circle")
 
 
 def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
-    """Delete the inferred edges that name `edge` among their premises.
+    """Delete the inferred edges that have `edge` as a premise.
 
-    What rests on a retired edge follows through that edge's own handler, so by the time the loop
-    comes to an edge it may be gone already.
+    Edges that rest on a deleted edge are deleted by its own handler, so an edge of this list may be
+    gone before the loop reaches it.
     """
     for other in ctx.resting_on(edge.id):
         if ctx.get_edge(other.id).known_to is None:
@@ -182,20 +183,20 @@ def retire_inferred(ctx: WriteContext, edge: Edge) -> None:
 
 
 class Acyclic:
-    """What every relation has that must not run in circles and that inferences rest on."""
+    """Base of types that must not form cycles and whose edges can be premises."""
 
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse an edge that closes a circle."""
+        """Refuse an edge that closes a cycle."""
         refuse_cycle(ctx, edge)
 
     def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """Refuse a batch that closes a circle."""
+        """Refuse a batch that closes a cycle."""
         refuse_circles(ctx, edges)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Retire the inferred edges that rest on this one."""
+        """Delete the inferred edges that rest on this one."""
         retire_inferred(ctx, edge)
 
 
@@ -205,12 +206,12 @@ class _Ordered(Acyclic):
     type: str
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse cycles, and an effect that is valid before its cause."""
+        """Refuse cycles, and an effect that begins before its cause."""
         super().on_insert(ctx, edge)
         self._check_times(ctx, [edge])
 
     def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         super().on_insert_many(ctx, edges)
         self._check_times(ctx, edges)
 
@@ -245,21 +246,21 @@ class Precedes(_Ordered):
 
 
 def is_home(edge: Edge, now: datetime) -> bool:
-    """Return whether a `contains` edge can say where a node lives: it holds now, without an end."""
+    """Return whether a `contains` edge can set the parent of a node: valid now, without an end."""
     return edge.valid_to is None and edge.valid_from <= now
 
 
 class Contains:
-    """`world --contains--> node`: membership; the first one is where the node lives."""
+    """`world --contains--> node`: membership; the first one also sets the parent world."""
 
     type = "contains"
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse a cycle; give a node that was made without a parent its parent.
+        """Refuse a cycle; give a node without a parent its parent.
 
-        A home has no time. So an edge that has ended, will end, or begins later is a membership
-        for that time, and the node stays where it lives.
+        A parent has no time. So an edge that has ended, will end, or begins later is a membership
+        for that time, and the node keeps its parent.
         """
         if ctx.encloses(edge.target, edge.source):
             ctx.refuse("a world cannot contain itself, directly or through others")
@@ -267,7 +268,7 @@ class Contains:
             ctx.place(edge.target, edge.source)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """End the membership; a node that lived there through this edge goes back to the root."""
+        """End the membership; a node whose parent came from this edge goes back to the root."""
         if ctx.get(edge.target).parent != edge.source or not ctx.has_moved(edge.target):
             return
         holders = ctx.edges(edge.target, "in", (self.type,))
@@ -275,7 +276,7 @@ class Contains:
             ctx.place(edge.target, None)
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Let a world be read with its members."""
+        """Read worlds with their members."""
         return replace(query, widens_to_members=True)
 
 
@@ -287,16 +288,16 @@ class RefersTo:
     is_inert = True
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Nothing follows from a reference."""
+        """Do nothing: a reference has no effects."""
 
     def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """Nothing follows from many."""
+        """Do nothing: references have no effects."""
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Nothing follows from its end."""
+        """Do nothing: deleting a reference has no effects."""
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Let traversals of this type cross the world's border."""
+        """Let traversals of this type leave the world."""
         return replace(query, pierces=query.pierces | {self.type})
 
 
@@ -304,7 +305,7 @@ class RefersTo:
 
 
 LESS_TRUSTED = "less trusted than what it would end"
-"""The reason of a conflict that stands for a refused supersession."""
+"""Reason of a conflict that was recorded in place of a refused supersession."""
 
 
 class Supersedes:
@@ -314,9 +315,9 @@ class Supersedes:
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Close the old node's validity, and that of all that lives in it; refuse cycles.
+        """Close the validity of the old node and of everything inside it; refuse cycles.
 
-        What is less trusted ends nothing: it is said to contradict the old node instead.
+        A node that is less trusted ends nothing; a `contradicts` edge is written instead.
         """
         if edge.source == edge.target:
             ctx.refuse("a node cannot supersede itself")
@@ -332,15 +333,15 @@ class Supersedes:
         ctx.close_world(edge.target, at=edge.valid_from)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Leave the validity closed: it only ever tightens."""
+        """Do nothing: validity never reopens."""
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Hide what has ended, unless the caller asked for it or named a valid time."""
+        """Hide ended nodes, unless the caller asked for them or named a valid time."""
         return replace(query, hides_ended=not query.include_superseded)
 
 
 class Contradicts:
-    """`a --contradicts--> b`: both stay, and readers are told."""
+    """`a --contradicts--> b`: both stay, and readers see the conflict."""
 
     type = "contradicts"
     pierces = False
@@ -356,7 +357,7 @@ class Contradicts:
         ctx.settle_conflict(edge)
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Let results carry their conflicts."""
+        """Add the open conflicts to results."""
         return replace(query, shows_conflicts=True)
 
 
@@ -364,7 +365,7 @@ class Contradicts:
 
 
 class SameAs:
-    """`a --same_as--> b`: a proposal that somebody accepts or rejects."""
+    """`a --same_as--> b`: a proposal to be accepted or rejected."""
 
     type = "same_as"
     pierces = False
@@ -386,7 +387,7 @@ class SameAs:
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
         """Withdraw a pending proposal, split an accepted one.
 
-        Another edge of the pair that is not deleted still proposes it: its own proposal is staged.
+        If the pair has another edge that is not deleted, that edge's own proposal is staged.
         """
         if not ctx.drop_merge(edge):
             return
@@ -396,7 +397,7 @@ class SameAs:
                 return
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Let seeds and hops act on the accepted class."""
+        """Let seeds and hops act on all nodes accepted as the same."""
         return replace(query, follows_classes=True)
 
 
@@ -405,13 +406,13 @@ class SameAs:
 
 SUMMARY = "Summary"
 LEFT_OUT = "left_out"
-"""The key of a `derived_from` edge to a detail of which the summary says nothing."""
+"""Metadata key of a `derived_from` edge to a detail that the summary does not mention."""
 
 
 def _add_provenance(ctx: WriteContext, edges: Sequence[Edge]) -> None:
-    """Let what was derived come from where its details come from, and be trusted no more.
+    """Give a derived node the sources and origins of its details, so its trust is no higher.
 
-    The sources of a summary are left out: they say who made it, and for what.
+    The sources of a summary are not passed on: they name its summarizer and its world.
     """
     added: set[tuple[Id, str]] = set()
     for edge in edges:
@@ -425,32 +426,32 @@ def _add_provenance(ctx: WriteContext, edges: Sequence[Edge]) -> None:
 
 
 class Implies(Acyclic):
-    """`a --implies--> b`: kept for the consolidator."""
+    """`a --implies--> b`: the consolidator infers from it."""
 
     type = "implies"
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """An implication does not change how a question is read."""
+        """Return the query unchanged."""
         return query
 
 
 class DerivedFrom(Acyclic):
-    """`summary --derived_from--> detail`: where a node comes from, and with it its sources."""
+    """`summary --derived_from--> detail`: a derivation, which passes on sources."""
 
     type = "derived_from"
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse an edge that closes a circle; add the target's sources to the source's."""
+        """Refuse an edge that closes a cycle; add the target's sources to the source."""
         super().on_insert(ctx, edge)
         _add_provenance(ctx, [edge])
 
     def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         super().on_insert_many(ctx, edges)
         _add_provenance(ctx, edges)
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """Let summaries stand for their details when the caller prefers them."""
+        """Replace details by summaries if the caller prefers summaries."""
         if not query.prefer_summaries:
             return query
         return replace(query, summary_edges=query.summary_edges | {self.type})
@@ -466,12 +467,12 @@ class InstanceOf:
     pierces = False
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse a thing that is its own type."""
+        """Refuse a node that would be its own type."""
         if edge.source == edge.target:
             ctx.refuse("a node cannot be an instance of itself")
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Retire the inferred edges that rest on this one."""
+        """Delete the inferred edges that rest on this one."""
         retire_inferred(ctx, edge)
 
     def on_query_rewrite(self, query: Query) -> Query:
@@ -490,7 +491,7 @@ class SubtypeOf(Acyclic):
 
 
 def default_handlers() -> tuple[EdgeHandler, ...]:
-    """Return the eleven edge types that ship."""
+    """Return the eleven built-in edge types."""
     return (
         Contains(),
         RefersTo(),

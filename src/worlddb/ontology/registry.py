@@ -1,20 +1,20 @@
-"""Registry: which handler is responsible for an edge type in a world, and declared edge types.
+"""Registry: the handler of an edge type in a world, and declared edge types.
 
-A lookup climbs from a world to the root and ends at the defaults. So an inner registration wins,
-and holds for the whole interior. Handlers come from four sources, which the registry treats alike:
-the types that ship, packages that offer a type by entry point, `db.ontology(world).register`, and
-the declarations that the store has recorded (`db.ontology(world).declare`).
+A lookup goes up from a world to the root and ends at the defaults. So an inner registration wins,
+and applies to the whole interior. Handlers come from four sources, all treated alike: the built-in
+types, packages with an entry point, `db.ontology(world).register`, and declarations recorded in the
+store (`db.ontology(world).declare`).
 
-A declared type is plain data and needs no program. The store records the declaration as the version
-of the registration, so the store can be written wherever it is opened:
+A declared type is plain data and needs no program. The declaration is stored as the version of the
+registration, so every process that opens the store can write the type:
 
     {"type": "manages", "acyclic": true, "inverse": "managed_by"}  ──▶ EdgeDeclaration ──▶ handler
 
 D1  `inverse` and `symmetric` write a mirror edge: inferred, with the stated edge as its premise. So
     the mirror ends with the stated edge, and a mirror has no mirror.
-D2  `newer_ends_older` gives one time line per source, whatever the order of writing: of two edges,
-    the one that begins earlier ends where the other begins.
-D3  The consolidator does the work of `transitive`, and of `functional` without `newer_ends_older`.
+D2  `newer_ends_older` makes one time line per source, in any order of writing: of two edges, the
+    earlier one ends when the later one begins.
+D3  The consolidator applies `transitive`, and `functional` without `newer_ends_older`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from worlddb.ontology.edge_types import (
 )
 
 DECLARED = "declared:"
-"""Begins the recorded version of a declared type; the declaration as JSON follows."""
+"""Prefix of the recorded version of a declared type; the declaration as JSON follows."""
 MIRROR = "mirror"
 """Metadata key of the edges that `inverse` and `symmetric` write."""
 
@@ -51,14 +51,14 @@ MIRROR = "mirror"
 class EdgeDeclaration(Plain):
     """An edge type as plain data.
 
-    `functional`: a source has one live target; more are flagged as contradictions.
+    `functional`: a source has one live target; further ones are flagged as contradictions.
     `newer_ends_older`: a newer edge of a source ends the older ones; includes `functional`.
     `symmetric`: the edge holds in both directions. `inverse`: the type of the same edge read from
-    its target. `transitive`: a → b and b → c give a → c when the store is consolidated. `acyclic`:
-    an edge that closes a circle is refused. `pierces`: a traversal may leave the active world.
+    its target. `transitive`: consolidation infers a → c from a → b and b → c. `acyclic`: an edge
+    that closes a cycle is refused. `pierces`: a traversal may leave the active world.
 
     Raises:
-        InvalidInputError: a trait is of the wrong kind, or two traits exclude each other.
+        InvalidInputError: a trait has a wrong value, or two traits exclude each other.
     """
 
     type: str
@@ -86,7 +86,7 @@ class EdgeDeclaration(Plain):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> EdgeDeclaration:
-        """Return the declaration that JSON data or a table of a settings file describes.
+        """Return the declaration from JSON data or a table of a settings file.
 
         Raises:
             InvalidInputError: no type, an unknown trait, or a wrong value.
@@ -130,9 +130,9 @@ TRAITS = ("functional", "newer_ends_older", "symmetric", "transitive", "acyclic"
 
 
 def recorded_declaration(type_: str, version: str, functional: bool) -> EdgeDeclaration | None:
-    """Return the declaration that a recorded version holds; None if it is a program's version.
+    """Return the declaration in a recorded version; None if a program recorded the version.
 
-    Traits of a newer release are left out: the store can be read, and the rest holds.
+    Traits of a newer release are ignored, so the store can still be read.
     """
     if not version.startswith(DECLARED):
         return None
@@ -141,7 +141,7 @@ def recorded_declaration(type_: str, version: str, functional: bool) -> EdgeDecl
         known = {key: traits[key] for key in traits if key in (*TRAITS, "inverse")}
         return EdgeDeclaration(**{"type": type_, "functional": functional} | known)
     except (ValueError, TypeError, AttributeError):
-        return None  # A handler of somebody's own whose version begins alike.
+        return None  # A custom handler whose version has the same prefix.
 
 
 class DeclaredType:
@@ -154,13 +154,13 @@ class DeclaredType:
         self.version = declaration.version
 
     def on_insert(self, ctx: WriteContext, edge: Edge) -> None:
-        """Refuse a circle; end older edges; write the mirror."""
+        """Refuse a cycle; end older edges; write the mirror."""
         if self.declaration.acyclic:
             refuse_cycle(ctx, edge)
         self._follow_up(ctx, edge)
 
     def on_insert_many(self, ctx: WriteContext, edges: Sequence[Edge]) -> None:
-        """The same for a batch."""
+        """Do the same for a batch."""
         if self.declaration.acyclic:
             refuse_circles(ctx, edges)
         if self.declaration.newer_ends_older or self._mirror is not None:
@@ -168,11 +168,11 @@ class DeclaredType:
                 self._follow_up(ctx, edge)
 
     def on_delete(self, ctx: WriteContext, edge: Edge) -> None:
-        """Retire the mirror, and the inferred edges that rest on this one."""
+        """Delete the mirror, and the inferred edges that rest on this one."""
         retire_inferred(ctx, edge)
 
     def on_query_rewrite(self, query: Query) -> Query:
-        """A declared type does not change how a question is read, but for piercing."""
+        """Return the query unchanged, except for piercing."""
         return query
 
     @property
@@ -187,7 +187,7 @@ class DeclaredType:
             self._write_mirror(ctx, ctx.get_edge(edge.id), self._mirror)
 
     def _one_time_line(self, ctx: WriteContext, edge: Edge) -> None:
-        """Let the edges of one source follow each other; what begins at the same time is older."""
+        """Let the edges of one source follow each other; equal beginnings follow by writing."""
         for other in ctx.edges(edge.source, "out", (self.type,)):
             if other.id == edge.id or other.target == edge.target:
                 continue
@@ -199,7 +199,7 @@ class DeclaredType:
                     ctx.close_validity(ended.id, at=newer.valid_from)
 
     def _write_mirror(self, ctx: WriteContext, edge: Edge, type_: str) -> None:
-        """Write the same edge as seen from its target, unless somebody has stated it."""
+        """Write the edge as seen from its target, unless a caller has stated that edge."""
         there = ctx.edges(edge.target, "out", (type_,))
         if edge.source == edge.target or any(
             it.target == edge.source and it.valid_from <= edge.valid_from and it.valid_to is None
@@ -218,16 +218,16 @@ class DeclaredType:
 
 ENTRY_POINTS = "worlddb.edge_types"
 VERSION_BYTES_MAX = 256
-"""Enough for a version number with a commit hash; every registration stores it."""
+"""Characters; enough for a version number with a commit hash. Every registration stores it."""
 
-QUERIES_CACHED = 256  # Few sets of edge types are walked by the queries of one program.
+QUERIES_CACHED = 256  # the queries of one program use few sets of edge types
 
 log = logging.getLogger(__name__)
-log.addHandler(logging.NullHandler())  # A library says nothing unless somebody listens.
+log.addHandler(logging.NullHandler())  # A library logs nothing unless the program asks for it.
 
 
 class PackageHandlers(NamedTuple):
-    """The handlers that installed packages offer, and why others could not be loaded, by name."""
+    """The handlers of installed packages, and the errors of those that failed to load, by name."""
 
     handlers: tuple[EdgeHandler, ...] = ()
     broken: Mapping[str, str] = MappingProxyType({})
@@ -236,7 +236,8 @@ class PackageHandlers(NamedTuple):
 def package_handlers() -> PackageHandlers:
     """Return the handlers that installed packages offer by entry point.
 
-    One that cannot be loaded keeps nobody from the store: only its own type cannot be written.
+    A handler that cannot be loaded does not stop the store from opening; only its type cannot be
+    written.
     """
     found: list[EdgeHandler] = []
     broken: dict[str, str] = {}
@@ -246,7 +247,7 @@ def package_handlers() -> PackageHandlers:
             handler = check_handler(offered() if isinstance(offered, type) else offered)
             encode_text(version_of(handler), "version", VERSION_BYTES_MAX)
             found.append(handler)
-        except Exception as error:  # Whatever a stranger's module may raise.
+        except Exception as error:  # A third-party module may raise anything.
             broken[point.name] = f"{type(error).__name__}: {error}"
             log.warning(
                 "edge type %r (%s) could not be loaded: %s",
@@ -258,7 +259,7 @@ def package_handlers() -> PackageHandlers:
 
 
 def version_of(handler: EdgeHandler) -> str:
-    """Return the version of a handler, as the store records it."""
+    """Return the version of a handler as recorded in the store."""
     return str(getattr(handler, "version", "1"))
 
 
@@ -266,7 +267,7 @@ def check_handler(handler: object) -> EdgeHandler:
     """Return `handler` if it has every member of the protocol.
 
     Raises:
-        InvalidInputError: it is a class, a member is missing, or its type is no type.
+        InvalidInputError: it is a class, a member is missing, or `type` is not a valid type.
     """
     if isinstance(handler, type):
         raise InvalidInputError(f"{handler!r} is a class; give an edge handler made of it")
@@ -284,7 +285,7 @@ NO_PACKAGES = PackageHandlers()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What the store remembers of a registered type; the program itself lives in a package."""
+    """A registered type as recorded in the store; the program itself is in a package."""
 
     world: Id
     type: str
@@ -293,12 +294,12 @@ class Registration:
 
     @property
     def declaration(self) -> EdgeDeclaration | None:
-        """The declaration of a type that is plain data; None if a program answers for it."""
+        """The declaration of a declared type; None if a program handles the type."""
         return recorded_declaration(self.type, self.version, self.functional)
 
 
 class Registry:
-    """The handlers of one open store: those registered, by world, and the defaults for all."""
+    """The handlers of one open store: registered ones by world, and the defaults."""
 
     def __init__(
         self, handlers: Iterable[EdgeHandler], packages: PackageHandlers = NO_PACKAGES
@@ -309,7 +310,7 @@ class Registry:
         self._recorded: dict[bytes, dict[str, Registration]] = {}
         self._declared: dict[bytes, dict[str, EdgeHandler]] = {}
         self.recorded_at = -1
-        """The commit whose registrations are known here; another process may have added some."""
+        """The commit up to which registrations are loaded; another process may have added some."""
         for handler in (*packages.handlers, *handlers):
             self._loaded[ROOT_ID][handler.type] = handler
         self.offers_types = bool(packages.handlers)
@@ -317,16 +318,16 @@ class Registry:
         self._settle()
 
     def _settle(self) -> None:
-        """Work out what every write asks for."""
+        """Precompute the answers that every write needs."""
         self.is_flat = len(self._loaded) == 1 and set(self._recorded) <= {ROOT_ID}
-        """Whether only the root has handlers, so that no lookup needs to climb."""
+        """Whether only the root has handlers, so that a lookup need not go up."""
         absent = self._recorded.get(ROOT_ID, {}).keys() | self._packages.broken.keys()
         usual = {type_: one for type_, one in self._defaults.items() if type_ not in absent}
         self.everywhere = usual | self._handlers(ROOT_ID) if self.is_flat else {}
-        """The handlers of types that have one in all worlds; what else there is, `find` says."""
+        """Handlers of types that have the same handler in all worlds; `find` handles the others."""
 
     def load(self, world: Id, handler: EdgeHandler) -> None:
-        """Make `handler` answer for its type in `world` and its interior."""
+        """Register `handler` for its type in `world` and its interior."""
         self._loaded.setdefault(world, {})[handler.type] = handler
         self._settle()
 
@@ -335,9 +336,9 @@ class Registry:
         return [(Id(world), one) for world, found in self._loaded.items() for one in found.values()]
 
     def record(self, registrations: Iterable[Registration]) -> None:
-        """Take over what the store remembers, replacing what was taken over before.
+        """Replace the recorded registrations by those that the store has now.
 
-        A declared type needs no program: its handler is made here.
+        The handler of a declared type is made here, because it needs no program.
         """
         recorded: dict[bytes, dict[str, Registration]] = {}
         declared: dict[bytes, dict[str, EdgeHandler]] = {}
@@ -352,7 +353,7 @@ class Registry:
         """Return the handler of `edge_type` for the innermost of `worlds` (inner first).
 
         Raises:
-            InvalidInputError: no such type here, or its handler is not loaded.
+            InvalidInputError: no such type in these worlds, or its handler is not loaded.
         """
         for world in worlds:
             handler = self._handlers(world).get(edge_type)
@@ -382,17 +383,17 @@ class Registry:
         )
 
     def _handlers(self, world: bytes) -> dict[str, EdgeHandler]:
-        """Return the handlers of exactly one world; one that this process loaded wins."""
+        """Return the handlers of one world alone; a handler loaded by this process wins."""
         loaded, declared = self._loaded.get(world, {}), self._declared.get(world, {})
         return declared | loaded if declared else loaded
 
     def _why(self, edge_type: str) -> str:
-        """Return why a package's handler could not be loaded, in brackets."""
+        """Return the reason why a package's handler could not be loaded, in brackets."""
         cause = self._packages.broken.get(edge_type)
         return "" if cause is None else f" (could not be loaded: {cause})"
 
     def unrecorded(self, handler: EdgeHandler) -> Registration | None:
-        """Return what the store should remember of a package's type; None if it does."""
+        """Return the registration to record for a package's type; None if it is recorded."""
         if not any(handler is one for one in self._packages.handlers):
             return None
         before = self._recorded.get(ROOT_ID, {}).get(handler.type)
@@ -406,7 +407,7 @@ class Registry:
         )
 
     def visible(self, worlds: Iterable[bytes]) -> Iterator[EdgeHandler]:
-        """Yield the handlers that hold in the innermost of `worlds`, in the order of types."""
+        """Yield the handlers that apply in the innermost of `worlds`, by type."""
         chosen: dict[str, EdgeHandler] = {}
         for world in worlds:
             for edge_type, handler in self._handlers(world).items():
@@ -417,10 +418,10 @@ class Registry:
             yield chosen[edge_type]
 
     def rewritten(self, query: Query, worlds: Iterable[bytes]) -> Query:
-        """Return the query as the handlers that hold in the innermost of `worlds` want it read.
+        """Return the query after the rewrites of all handlers of the innermost of `worlds`.
 
         Raises:
-            ProviderError: a handler failed, or returned something else than a query.
+            ProviderError: a handler failed, or returned something other than a query.
         """
         around = list(worlds)
         if not any(map(self._handlers, around)) and _switches(query) == _NO_SWITCHES:
@@ -460,7 +461,7 @@ SWITCHES = tuple(
         "limit",
     )
 )
-"""The fields of a query that only handlers turn."""
+"""The fields of a query that only handlers change."""
 
 
 def _switches(query: Query) -> tuple[Any, ...]:
@@ -474,7 +475,7 @@ _NO_SWITCHES = _switches(Query())
 def _default_switches(
     walked: frozenset[str], include_superseded: bool, prefer_summaries: bool
 ) -> dict[str, Any]:
-    """Return the switches that the types that ship turn, from all that they read of a query."""
+    """Return the fields that the built-in types set, given all fields that they read."""
     query = Query(
         ops=(Op(kind="traverse", types=tuple(walked)),),
         include_superseded=include_superseded,
@@ -485,7 +486,7 @@ def _default_switches(
 
 
 def _rewritten_by(handlers: Iterable[EdgeHandler], query: Query) -> Query:
-    """Return the query as each handler in turn wants it read."""
+    """Return the query after the rewrite of each handler in turn."""
     for handler in handlers:
         query = _rewritten(handler, query)
         if handler.pierces:
@@ -494,12 +495,12 @@ def _rewritten_by(handlers: Iterable[EdgeHandler], query: Query) -> Query:
 
 
 def _rewritten(handler: EdgeHandler, query: Query) -> Query:
-    """Return the query as one handler wants it read."""
+    """Return the query after the rewrite of one handler."""
     try:
         found: object = handler.on_query_rewrite(query)
     except WorldDBError:
         raise
-    except Exception as error:  # A handler is a caller's own code and may raise anything.
+    except Exception as error:  # A custom handler may raise anything.
         raise ProviderError(
             f"edge type {handler.type!r}: its on_query_rewrite failed: "
             f"{type(error).__name__}: {error}; mend the handler, or register another one"

@@ -1,12 +1,12 @@
-"""Pipeline: the life of a query: rewrite by the ontology, start, run the steps, show the answer.
+"""Pipeline: runs a query: rewrite by the edge types, start set, steps, answer.
 
-Rows in, rows out, until the very end: nodes are read once for the filters and kept for the answer.
+Sets of rows are passed from step to step; nodes are read once for the filters and kept.
 
-P1  A step acts on the set before it. `in_world`, `as_of` and `include_superseded` hold from where
-    they stand; the ontology of the new world rewrites the query again. An `as_of` that is the only
-    one and that nothing follows holds for the whole query: else it would hold for nothing.
-P2  The start set is made when the first step that walks or counts needs it. So whatever stands
-    before that step describes the start set, too: a filter there is judged as of the time asked.
+P1  A step acts on the set before it. `in_world`, `as_of` and `include_superseded` apply from their
+    place on; the edge types of the new world rewrite the query again. If the only `as_of` is the
+    last step, it applies to the whole query, because nothing follows it.
+P2  The start set is made when the first step that walks or counts needs it. So the steps before
+    that one describe the start set, too: a filter there applies at the time asked for.
 P3  A start set is complete, or the answer says how it was cut.
 """
 
@@ -107,9 +107,9 @@ class Subgraph(Plain):
         return graph
 
     def to_text(self) -> str:
-        """Return the nodes as lines for a prompt: when, what, after what, what speaks against it.
+        """Return the nodes as lines for a prompt, with times, replaced nodes and conflicts.
 
-        A last line says how the start set was cut, if it was.
+        If the start set was cut, a last line says so.
         """
         against: dict[Id, list[Id]] = {}
         for conflict in self.conflicts:
@@ -126,13 +126,13 @@ class Subgraph(Plain):
 # Pipeline.
 
 SETTINGS = frozenset({"in_world", "as_of", "include_superseded"})
-"""Steps that change how the query looks from there on."""
+"""Steps that change world, time or visibility for the steps after them."""
 FILTERS = frozenset({"filter_type", "filter_time", "where"})
-"""Steps that look at one node at a time."""
+"""Steps that test one node at a time."""
 WALKS = frozenset({"traverse", "where_connected", "limit"})
-"""Steps that need the set before them to be made: they walk from it or count it."""
+"""Steps that walk from the set before them or count it, so the set must exist."""
 Bounds = tuple[tuple[bytes, ...], ...]
-"""Groups of worlds: everything that is read must be inside one world of each group."""
+"""Groups of worlds: everything read must be inside one world of each group."""
 
 
 def start_length(query: Query) -> int:
@@ -141,7 +141,7 @@ def start_length(query: Query) -> int:
 
 
 def settled(query: Query) -> Query:
-    """Return a query with the settings that hold for its start set in its own fields."""
+    """Return a query with the settings of its start set in its own fields."""
     times = [op for op in query.ops if op.kind == "as_of"]
     if len(times) == 1 and query.ops[-1] is times[0]:
         query = replace(query, ops=(*times, *query.ops[:-1]))
@@ -179,7 +179,7 @@ def execute(
 
 
 class Execution:
-    """One query on one snapshot: how it looks at present, and what was read so far."""
+    """One query on one snapshot: its present settings, and the nodes read so far."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Execution:
         self.cut: str | None = None
 
     def _look(self) -> None:
-        """Take over how the query looks from here on: its moment, its world, its ontology."""
+        """Apply the present settings of the query: moment, world and edge types."""
         self.moment: Moment = moment_of(self.reader, self.plain.as_of, self.now)
         self.nodes: dict[int, Node] = {}
         self.query = rewrite(self.reader, self.registry, self.plain, self.moment)
@@ -212,17 +212,17 @@ class Execution:
         self.has_classes = self.query.follows_classes and self.reader.has_proposals()
 
     def groups(self) -> list[list[int]]:
-        """Return the worlds that the query looks into: inside one of each group."""
+        """Return groups of worlds; a node must be inside one world of each group."""
         if self.bounds and self.query.world is None:
             return self.bounds
         return [[self.world], *self.bounds]
 
     def answer(self) -> Subgraph:
-        """Make the start set, run the steps, and return what they end at."""
+        """Make the start set, run the steps, and return the result."""
         head = start_length(self.query)
         steps = [op for op in self.ops[:head] if op.kind not in SETTINGS]
         switches = [op for op in steps if op.kind == "prefer_summaries"]
-        steps = [op for op in steps if op not in switches[:-1]]  # The last of them decides.
+        steps = [op for op in steps if op not in switches[:-1]]  # The last switch decides.
         summarised = self._summary_first(steps[0]) if steps else None
         found = self._started(self.ops[:head]) if summarised is None else summarised
         for op in (*steps[summarised is not None :], *self.ops[head:]):
@@ -252,10 +252,9 @@ class Execution:
         return self._traverse(rows, op) if op.kind == "traverse" else self._connected(rows, op)
 
     def _ordered(self, rows: set[int]) -> list[int]:
-        """Return the rows that hold, in the order of answers.
+        """Return the valid rows in the order of the answer.
 
-        The best match first, or by time; always by id at last. After a traversal nobody knows what
-        is best.
+        The best match first, or by time; ties by id. After a traversal there is no best match.
         """
         nodes = self._read(rows)
         key: Callable[[int], tuple[Any, ...]] = lambda row: (nodes[row].id,)  # noqa: E731
@@ -267,7 +266,7 @@ class Execution:
         return sorted(nodes, key=key)
 
     def _conflicts(self, shown: list[int]) -> list[Conflict]:
-        """Return the open conflicts of the shown nodes; both sides must be visible from here."""
+        """Return the open conflicts of the answer; both sides must be visible from here."""
         if not self.query.shows_conflicts:
             return []
         found = self.reader.conflicts(shown, self.moment.known)
@@ -279,11 +278,11 @@ class Execution:
     # -- the start set -----------------------------------------------------------------------------
 
     def _started(self, head: Iterable[Op]) -> set[int]:
-        """Return the start rows: seeds before text before vector; without any all that is seen."""
+        """Return the start rows: seeds before text before vector, else everything visible."""
         query = self.query
         if query.seeds:
-            # A node named by id can be started from, also when it has ended or not begun: "what
-            # replaced this?" starts at what was replaced. The answer is filtered at the end.
+            # A node named by id is a valid start even if it has ended or not begun: "what replaced
+            # this?" # starts at the replaced node. The answer is filtered at the end.
             rows = self._inside(self._classes({self._row(ident) for ident in query.seeds}))
         elif query.text is not None or query.vector is not None:
             found = self._found()
@@ -301,9 +300,9 @@ class Execution:
         return rows
 
     def _summary_first(self, first: Op) -> set[int] | None:
-        """Return a whole world read summary first; None if that is not what is asked.
+        """Return a world read through its summaries; None if the query asks for something else.
 
-        The edges to what summaries stand for are not part of it: they are the way down.
+        The edges from summaries to details are not part of it: a caller follows them to read on.
         """
         query = self.query
         if first.kind != "prefer_summaries" or not first.on or self.bounds:
@@ -326,7 +325,7 @@ class Execution:
         return uncovered(self.reader, rows, types, self.moment, self._read)
 
     def _found(self) -> StartSet:
-        """Return what can be seen and matches the text, or is nearest the vector, best first."""
+        """Return the visible nodes that match the text or are nearest the vector, best first."""
         worlds, *within = self.groups()
         view = View(
             self.reader,
@@ -340,7 +339,7 @@ class Execution:
         most = None
         if self.ops and self.ops[-1].kind == "limit" and not self.bounds:
             if all(op.kind in SETTINGS for op in self.ops[:-1]):
-                most = self.ops[-1].count  # Nothing can take any of them away.
+                most = self.ops[-1].count  # No later step removes any.
         return find_rows(self.search, view, text=text, match=match, vector=vector, most=most)
 
     def _row(self, ident: bytes) -> int:
@@ -354,7 +353,7 @@ class Execution:
     # -- what may be seen --------------------------------------------------------------------------
 
     def _inside(self, rows: Iterable[int]) -> set[int]:
-        """Return the rows inside the query's world; outside any world everything is."""
+        """Return the rows inside the query's world; all rows if it has none."""
         found = set(rows)
         if self.query.world is not None:
             members = self.query.widens_to_members
@@ -373,7 +372,7 @@ class Execution:
         return set(self._read(self._inside(rows)))
 
     def _read(self, rows: Iterable[int]) -> dict[int, Node]:
-        """Return the nodes of `rows` that hold at the moment."""
+        """Return the nodes of `rows` that are valid at the moment."""
         wanted = set(rows)
         missing = wanted - self.nodes.keys()
         self.nodes.update(self.reader.nodes(missing, self.moment.known))
@@ -384,17 +383,17 @@ class Execution:
         return {row: node for row, node in found.items() if self.moment.shows(node, include_ended)}
 
     def _classes(self, rows: set[int]) -> set[int]:
-        """Return rows with everything accepted as the same that can be seen from here."""
+        """Return rows with all visible nodes that were accepted as the same."""
         if not self.has_classes or not rows:
             return rows
-        # What is outside the bounds of a caller neither counts nor leads on.
+        # Nodes outside the bounds of a caller neither count nor lead to other nodes.
         inside = self._within if self.bounds else None
         return rows | self._inside(accepted_class(self.reader, rows, self.moment, inside=inside))
 
     # -- walking -----------------------------------------------------------------------------------
 
     def _traverse(self, rows: set[int], op: Op) -> set[int]:
-        """Follow edges hop by hop; only a piercing edge may end outside the query's world."""
+        """Follow edges hop by hop; only a piercing edge may leave the query's world."""
         self.rank = {}
         reached: set[int] = set()
         frontier = self._classes(rows)
@@ -420,7 +419,7 @@ class Execution:
         return reached
 
     def _counts(self, edge: Edge) -> bool:
-        """Return whether an edge holds at the moment, or ended ones were asked for."""
+        """Return whether an edge is valid at the moment, or ended edges were asked for."""
         return self.moment.shows(edge, self.query.include_superseded)
 
     def _show(self, items: Iterable[EdgeRow]) -> None:
@@ -428,9 +427,9 @@ class Execution:
         self.edges.update((item.row, item.edge) for item in items)
 
     def _connected(self, rows: set[int], op: Op) -> set[int]:
-        """Keep the rows with an edge to or from the named node; both ends act as their classes.
+        """Keep the rows with an edge to or from the named node; merged nodes count as one.
 
-        As in a traversal, only a piercing edge may end outside the query's world.
+        As in a traversal, only a piercing edge may leave the query's world.
         """
         assert op.id is not None
         others = self._classes({self._row(op.id)})
@@ -447,9 +446,9 @@ class Execution:
         return kept
 
     def _with_summaries(self, rows: set[int]) -> set[int]:
-        """Replace details by the summaries that were derived from them, and those by theirs.
+        """Replace details by the summaries derived from them, and those by their own summaries.
 
-        A summary that tells what has ended stands for nothing: its details that hold replace it.
+        A stale summary is replaced by its details that are still valid.
         """
         types = tuple(sorted(self.query.summary_edges))
         stale = self._stale(rows)
@@ -472,7 +471,7 @@ class Execution:
         return rows
 
     def _stale(self, rows: set[int]) -> set[int]:
-        """Return the summaries that tell what has ended, unless that is what is asked for."""
+        """Return the stale summaries, unless ended nodes were asked for."""
         if self.query.include_superseded:
             return set()
         return stale_summaries(self.reader, self._read(rows), self.moment)

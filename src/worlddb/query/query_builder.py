@@ -43,11 +43,11 @@ from worlddb.store.interface import Reader, Store
 from worlddb.view.visibility import find, inside, moment_of
 
 HOPS_MAX = 100
-"""No chain of facts is that long; a larger number is a mistake that would walk the whole store."""
+"""No chain of facts is longer; a larger number is a mistake that would walk the whole store."""
 TEXT_BYTES_MAX = 1 << 16
-"""Long enough for a pasted page; every word of a search costs time."""
+"""Characters; enough for a pasted page. Every word of a search costs time."""
 LIKE_MAX = 1_000
-"""Ids with a given beginning that are looked at in a bounded query; four digits are 65,536 ways."""
+"""Ids with one prefix that are read in a bounded query; four digits are 65,536 prefixes."""
 SWITCHES = {
     "hides_ended": "what has ended is hidden (supersedes)",
     "widens_to_members": "members of the world count as inside (contains)",
@@ -59,9 +59,9 @@ SWITCHES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Plain):
-    """Where a query starts, through which index, its steps, and what the ontology adds.
+    """Where a query starts, the index it uses, its steps, and the rules that edge types add.
 
-    `scoped`: it sees nothing outside the scopes of its caller.
+    `scoped` if the query sees only the scopes of its caller.
     """
 
     start: str
@@ -93,7 +93,7 @@ class Plan(Plain):
 
 
 def plan(execution: Execution) -> Plan:
-    """Return the plan of a query that its ontology has rewritten."""
+    """Return the plan of a query after the rewrite by its edge types."""
     query, moment = execution.query, execution.moment
     start, index, is_wide = _start(execution)
     rules = [text for switch, text in SWITCHES.items() if getattr(query, switch)]
@@ -127,7 +127,7 @@ CUT = f"a start set ends after {WIDE_MAX:,} nodes in so large a world; the answe
 
 
 def _start(execution: Execution) -> tuple[str, str, bool]:
-    """Return where a query starts, through which index, and whether the set may be cut."""
+    """Return where a query starts, the index it uses, and whether the start set may be cut."""
     query, reader, search = execution.query, execution.reader, execution.search
     if query.seeds:
         return f"{len(query.seeds)} seeds", "id", False
@@ -198,9 +198,9 @@ class QueryBuilder:
         return self._with(ops=(*self._query.ops, op), ids=(*self._ids, id))
 
     def within(self, groups: Iterable[Iterable[bytes]]) -> QueryBuilder:
-        """Bound the whole query: what it reads must be inside one world of each group.
+        """Bound the whole query: everything it reads must be inside one world of each group.
 
-        No step leaves these worlds, whatever it says; an id outside them names nothing.
+        No step leaves these worlds, and an id outside them is not found.
         """
         return self._with(bounds=(*self._bounds, *(tuple(group) for group in groups)))
 
@@ -216,18 +216,18 @@ class QueryBuilder:
             raise InvalidInputError(f"seeds: give an id or several, not {ids!r}")
         given = (ids,) if isinstance(ids, bytes | str) else tuple(ids)
         if not given:
-            # Without a start a query is about everything: an empty list must not come to that.
+            # Without a start a query covers everything; an empty list must not do that.
             raise InvalidInputError("seeds: give at least one id")
         return self._with(seeds=given)
 
     def text(self, words: str, match: TextMatch = "any") -> QueryBuilder:
-        """Start at the nodes whose name or content has these words; they are never syntax.
+        """Start at the nodes whose name or content has these words. Words are never syntax.
 
-        `match` says whether any of them will do, or all must be there, or all one after the
-        other as a phrase. Wins over `vector`.
+        `match` is "any" of the words, "all" of them, or "phrase": all in this order without a gap.
+        Wins over `vector`.
 
         Raises:
-            InvalidInputError: no words, too many, or no such way to match.
+            InvalidInputError: no words, too many words, or an unknown `match`.
         """
         if match not in get_args(TextMatch):
             raise InvalidInputError(f"match {match!r}: use one of {', '.join(get_args(TextMatch))}")
@@ -241,7 +241,7 @@ class QueryBuilder:
         """Start at the nodes nearest in meaning to a vector of the store's embedder.
 
         Raises:
-            InvalidInputError: no list of finite numbers. Its length is checked when asked.
+            InvalidInputError: not a list of finite numbers. Its length is checked by `execute`.
         """
         if isinstance(vector, str | bytes | Mapping | Set) or not isinstance(vector, Iterable):
             raise InvalidInputError(f"vector: give a list of numbers, not {vector!r:.100}")
@@ -261,7 +261,7 @@ class QueryBuilder:
     def traverse(
         self, types: str | Iterable[str], direction: Direction = "out", hops: int = 1
     ) -> QueryBuilder:
-        """Go along edges of these types, up to `hops` of them; end at what was reached.
+        """Follow edges of these types, up to `hops` of them; the reached nodes are the new set.
 
         Raises:
             InvalidInputError: no type, an unknown direction, or hops outside 1…100.
@@ -275,7 +275,7 @@ class QueryBuilder:
         """Keep nodes of these types, of their subtypes, and instances of them.
 
         Raises:
-            InvalidInputError: no type, or something that is no text.
+            InvalidInputError: no type, or a type that is not text.
         """
         words = [word for one in types for word in check_words(one, "filter_type: type")]
         return self._then(Op(kind="filter_type", types=check_words(words, "filter_type: type")))
@@ -295,11 +295,11 @@ class QueryBuilder:
         return self._then(Op(kind="filter_time", start=start, end=end))
 
     def where(self, metadata: Mapping[str, Any] | None = None, **keys: Any) -> QueryBuilder:
-        """Keep nodes that a filter is true of: `where(status="open", tag=["a", "b"])`.
+        """Keep nodes that match a filter: `where(status="open", tag=["a", "b"])`.
 
         A key is a metadata key, or type, source, speaker, valid_from, valid_to or known_from. A
-        list of values means any of them; a list in the metadata has each of its values. None means
-        that the key is not there. Operators: `where({"priority": {"$gte": 2}})`.
+        list of values means any of them; a list in the metadata matches by each of its values. None
+        means that the key is missing. Operators: `where({"priority": {"$gte": 2}})`.
 
         Raises:
             InvalidInputError: no key, an unknown operator, or a value that cannot be compared.
@@ -311,7 +311,8 @@ class QueryBuilder:
     def where_connected(self, type: str, direction: Direction, id: bytes | str) -> QueryBuilder:
         """Keep nodes with an edge of `type` to (`"out"`) or from (`"in"`) the given node.
 
-        From inside a world, a node outside counts for piercing types alone, such as refers_to.
+        An edge to a node outside the query's world counts only for piercing types, such as
+        refers_to.
 
         Raises:
             InvalidInputError: an unknown direction, or no type.
@@ -323,17 +324,17 @@ class QueryBuilder:
     # -- how to look, from here on -----------------------------------------------------------------
 
     def in_world(self, id: bytes | str) -> QueryBuilder:
-        """Look from inside a world: only its interior is seen, except along piercing edges.
+        """Continue inside a world: only its interior is visible, except along piercing edges.
 
-        What was found so far and is not inside is left out. The returned builder looks the id up
+        Nodes found so far that are not inside are dropped. The returned builder looks the id up
         when the query runs.
         """
         return self._then(Op(kind="in_world"), id)
 
     def as_of(self, *, valid: Instant | None = None, known: Instant | None = None) -> QueryBuilder:
-        """Ask what was true at `valid`, as far as was known at `known`, from here on.
+        """Continue as of another time: what was true at `valid`, as far as was known at `known`.
 
-        The only `as_of` of a query, at its very end, holds for the whole query.
+        If the only `as_of` is the last step, it applies to the whole query.
 
         Raises:
             InvalidInputError: a time without a zone.
@@ -344,11 +345,11 @@ class QueryBuilder:
         return self._then(Op(kind="as_of", as_of=AsOf(valid=valid, known=known)))
 
     def include_superseded(self, include: bool = True) -> QueryBuilder:
-        """Show nodes that have ended, too; never what had not begun by the valid time asked for."""
+        """Also show nodes that have ended, but none that begin after the requested valid time."""
         return self._then(Op(kind="include_superseded", on=include))
 
     def prefer_summaries(self, prefer: bool = True) -> QueryBuilder:
-        """Put summaries in place of the details that they were derived from."""
+        """Replace details by the summaries that were derived from them."""
         return self._then(Op(kind="prefer_summaries", on=prefer))
 
     def limit(self, n: int) -> QueryBuilder:
@@ -365,8 +366,8 @@ class QueryBuilder:
         """Run the query on one snapshot and return its answer.
 
         Raises:
-            InvalidInputError, NotFoundError: an id is wrong or names nothing.
-            ProviderError: a search by vector, and the embedder failed.
+            InvalidInputError, NotFoundError: an id is wrong, or no node has it.
+            ProviderError: the embedder failed in a search by vector.
         """
         if self._query.vector is not None and self._query.text is None and not self._seeds:
             self._search.vectors().catch_up()
@@ -376,10 +377,10 @@ class QueryBuilder:
             return execute(reader, self._registry, self._search, query, now, self._bounds)
 
     def explain(self) -> Plan:
-        """Return how the query would be answered, without answering it.
+        """Return how the query would be answered, without running it.
 
         Raises:
-            InvalidInputError, NotFoundError: an id is wrong or names nothing.
+            InvalidInputError, NotFoundError: an id is wrong, or no node has it.
         """
         with self._store.read() as reader:
             query = settled(self._resolved(reader))
@@ -387,7 +388,7 @@ class QueryBuilder:
             return plan(Execution(reader, self._registry, self._search, query, now, bounds))
 
     def _resolved(self, reader: Reader) -> Query:
-        """Return the query with every given id or prefix looked up."""
+        """Return the query with every id and prefix looked up."""
 
         def whole(given: bytes | str) -> Id:
             if isinstance(given, bytes):
@@ -403,7 +404,7 @@ class QueryBuilder:
         return replace(self._query, seeds=tuple(map(whole, self._seeds)), ops=ops)
 
     def _bounded_id(self, reader: Reader, given: str) -> Id:
-        """Return the id that a prefix stands for inside the bounds; others' ids do not count."""
+        """Return the id with a prefix inside the bounds; ids outside are ignored."""
         prefix = parse_prefix(given)
         if len(prefix) == 2 * ID_BYTES:
             return Id(prefix)

@@ -3,7 +3,7 @@
     {"text": "apple", "steps": [{"op": "filter_type", "types": ["Fact"]}]}  ──▶ QuerySpec
     text apple | filter_type Fact | limit 10                                ──▶ QuerySpec
 
-A line has steps, separated by `|`; a step is a word and its arguments. Quote an argument that has
+A line has steps, separated by `|`. A step is a word and its arguments. Quote an argument with
 spaces or a `|`. Arguments may be named: `as_of valid=2024-05-01T00:00:00Z`.
 """
 
@@ -23,18 +23,18 @@ from worlddb.model.records import TextMatch
 from worlddb.query.query_builder import QueryBuilder
 
 LINE_BYTES_MAX = 1 << 16
-"""As long as the longest text a query may look for."""
+"""Bytes; the length limit of a text to search for."""
 DIRECTIONS = ("out", "in", "both")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySpec:
-    """A query as plain data: what `query()` builds step by step, JSON-able.
+    """A query as plain data that can be JSON: everything that `query()` builds step by step.
 
-    `steps` are mappings with an `op` (any step of `QueryBuilder` by its name) and that step's
-    arguments; each holds from where it stands. `world`, `valid`, `known` and `include_superseded`
-    hold from the start, `prefer_summaries` and `limit` at the end. The start set is planned: seeds
-    before text before vector.
+    `steps` are mappings with an `op` (a step of `QueryBuilder` by name) and its arguments; each
+    applies from its place on. `world`, `valid`, `known` and `include_superseded` apply from the
+    start, `prefer_summaries` and `limit` at the end. The start set is by seeds before text before
+    vector.
     """
 
     seeds: bytes | str | Sequence[bytes | str] = ()
@@ -51,10 +51,10 @@ class QuerySpec:
 
     @classmethod
     def of(cls, given: QuerySpec | Mapping[str, Any] | str) -> QuerySpec:
-        """Return the spec that a caller gave as such, as JSON data, or as a line.
+        """Return the spec from a `QuerySpec`, JSON data, or a line.
 
         Raises:
-            InvalidInputError: it is none of them, or it is wrong.
+            InvalidInputError: it is none of these, or has an error.
         """
         if isinstance(given, QuerySpec):
             return given
@@ -62,7 +62,7 @@ class QuerySpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> QuerySpec:
-        """Return the spec that JSON data describes.
+        """Return the spec from JSON data.
 
         Raises:
             InvalidInputError: an unknown key.
@@ -83,7 +83,7 @@ class QuerySpec:
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
     def apply(self, query: QueryBuilder) -> QueryBuilder:
-        """Return `query` with everything this spec says.
+        """Return `query` with everything in this spec added.
 
         Raises:
             InvalidInputError: a step is unknown or lacks an argument.
@@ -112,7 +112,7 @@ class QuerySpec:
 
 
 def _plain(value: Any) -> Any:
-    """Return what a caller put into a spec as JSON data; a matrix's numbers are numbers, too."""
+    """Return a caller's value as JSON data; numpy arrays become lists of numbers."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, bytes):
@@ -126,7 +126,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Set):
         return sorted(map(_plain, value), key=str)
     if isinstance(value, tuple):
-        return tuple(map(_plain, value))  # JSON knows it, and a spec comes back equal.
+        return tuple(map(_plain, value))  # JSON has it, and a spec reads back equal.
     return list(map(_plain, value)) if isinstance(value, Iterable) else value
 
 
@@ -156,7 +156,7 @@ def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
 
 
 def spec_of_line(line: str) -> QuerySpec:
-    """Return the spec that a line describes.
+    """Return the spec from a line.
 
     Raises:
         InvalidInputError: the line is empty, too long, or has an unknown step or argument.
@@ -197,7 +197,7 @@ def _split(line: str) -> list[list[str]]:
 
 
 def _arguments(given: Sequence[str], names: Sequence[str], step: str) -> dict[str, str]:
-    """Return the arguments of a step by name; what has no name takes the next one."""
+    """Return the arguments of a step by name; an argument without a name takes the next name."""
     found: dict[str, str] = {}
     free = iter(names)
     for word in given:
@@ -253,7 +253,7 @@ def _switch(given: Sequence[str]) -> bool:
 
 
 def _metadata(given: Sequence[str]) -> dict[str, Any]:
-    """Return conditions `key=value`; a value that is JSON is read as such."""
+    """Return conditions `key=value`; a value that is JSON is read as JSON."""
     found: dict[str, Any] = {}
     for word in given:
         key, is_named, value = word.partition("=")

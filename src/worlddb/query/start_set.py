@@ -1,7 +1,7 @@
-"""Start set: the nodes that a query by words or by a vector begins with.
+"""Start set: the nodes that a query by words or by vector starts from.
 
-A world that is held in memory is searched as a whole, so its start sets are complete. In a larger
-one a start set ends after `WIDE_MAX` nodes, and says so.
+A held world is searched completely, so its start sets are complete. In a larger world a start set
+ends after `WIDE_MAX` nodes, and says so.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from worlddb.store.interface import Reader
 from worlddb.view.visibility import View
 
 WIDE_MAX = 16_384
-"""Nodes of a start set in a world too large to be held: as many as the largest held world has."""
+"""Nodes of a start set in a world too large to be held: as many as the largest held world."""
 
 
 class StartSet(NamedTuple):
@@ -48,12 +48,12 @@ def find_rows(
     vector: Sequence[float] | None,
     most: int | None,
 ) -> StartSet:
-    """Return the rows in view that match the text, or else are nearest the vector, best first.
+    """Return the visible rows that match the text, or are nearest the vector, best first.
 
-    `most` is how many the caller needs; None for all of them.
+    `most` is the number of rows that the caller needs; None for all.
 
     Raises:
-        InvalidInputError: the vector is not one of this store's.
+        InvalidInputError: the vector does not fit this store's vectors.
     """
     reader = view.reader
     with search.interior(reader, view.worlds, view.moment, view.members) as interior:
@@ -66,7 +66,7 @@ def find_rows(
             size = _size(search, view)
             wanted = min(WIDE_MAX if most is None else most, max(size, 1))
             found = _wide(search, view, text=text, match=match, vector=vector, most=wanted)
-            by_any = text is not None and match == "any"  # The rarer words alone were looked for.
+            by_any = text is not None and match == "any"  # Only the rarer words were searched.
             if most is None and (by_any or len(found) >= wanted) and len(found) < size:
                 return StartSet([row for row, _ in found], _cut(text, len(found)))
             return StartSet([row for row, _ in found])
@@ -79,7 +79,7 @@ def find_rows(
         else:
             matrix = interior.vectors(reader, search.vectors())
             scores = VectorRows(matrix, np.arange(len(matrix))).of(checked_vector(search, vector))
-            # From 0 to 2, and 0 for what has no vector: the farthest is still a neighbour.
+            # Scores from 0 to 2, and 0 for a node without a vector: the farthest node still counts.
             scores = np.where(matrix.any(axis=1), scores + 1 + 1e-9, 0)
         wanted = len(interior) if most is None else most
         positions = ranked(np.where(seen, scores, 0), interior.ids, wanted)
@@ -87,22 +87,22 @@ def find_rows(
 
 
 def _size(search: Search, view: View) -> int:
-    """Return how many nodes there are to be found."""
+    """Return the number of nodes that could be found."""
     if is_whole(view):
         return view.reader.head().nodes - 1  # The root is never found.
     return len(search.wide().rows_inside(view))
 
 
 def _cut(text: str | None, kept: int) -> str:
-    """Return how a start set was cut, in words."""
+    """Return a sentence that says how a start set was cut."""
     best = "nearest the vector" if text is None else f"that match {text!r:.100} best"
     return f"the start set has only the {kept:,} nodes {best}; look inside a smaller world for all"
 
 
 def _strict(reader: Reader, interior: HeldWorld, scores: Scores, text: str, phrase: bool) -> Scores:
-    """Return the scores of those positions that have all the words, or have them as a phrase.
+    """Return the scores of the positions with all the words, or with the phrase.
 
-    A small score remains where the words are too common to have any.
+    A position keeps a small score if the words are too common to have one.
     """
     kept = interior.text.has_all(words(text))
     for code in interior.languages:
@@ -140,7 +140,7 @@ def _wide(
         found = wide.strict(view, words(text), match == "phrase", most)
         for code in sorted(wide.languages(view)):
             found += wide.strict(view, words(text, code), match == "phrase", most)
-        best = dict(sorted(found, key=lambda item: item[1]))  # of two scores the better one
+        best = dict(sorted(found, key=lambda item: item[1]))  # the better of two scores
         return [(row, best[row]) for row in dict.fromkeys(row for row, _ in found)][:most]
     return wide.text(view, weighed_words(text, wide.languages(view)), most)
 
@@ -161,5 +161,5 @@ def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np
     largest = float(np.abs(given).max())
     if not np.isfinite(largest) or largest == 0:
         raise InvalidInputError("vector: has NaN or infinite values, or only zeros")
-    given = given / largest  # First: the square of a large number is no number.
+    given = given / largest  # first, because the square of a large number is infinite
     return np.asarray(given / np.linalg.norm(given), dtype=np.float32)

@@ -447,7 +447,8 @@ class Ranker:
         """Return how far the world of each candidate stands out, by the mean of its best scores.
 
         Worlds are compared with worlds, not candidate by candidate: otherwise the few candidates
-        of a small world would stand out from the many of a large one, whatever they say.
+        of a small world would stand out from the many of a large one, whatever they say. A world of
+        one candidate gets 0: all that speaks for the world is the candidate, which counts already.
         """
         parents, best = self.found.parents, self.scalars.world_best
         if (parents == parents[0]).all():
@@ -459,6 +460,7 @@ class Ranker:
         rank = np.arange(len(order)) - np.repeat(starts, sizes)
         counted = np.where(rank < best, scores[order], 0.0)
         shares = self._standing_out(np.add.reduceat(counted, starts) / best)
+        shares = np.where(sizes > 1, shares, 0.0)
         spread = np.empty(len(scores))
         spread[order] = np.repeat(shares, sizes)
         return spread

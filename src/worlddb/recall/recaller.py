@@ -17,7 +17,7 @@ candidate in the arrays of one question.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
@@ -44,18 +43,21 @@ from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, 
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
-    Instant,
-    check_names,
-    check_share,
-    check_whole,
     check_words,
-    encode_text,
     from_micros,
     to_micros,
 )
-from worlddb.model.records import NOW, AsOf, Query
+from worlddb.model.records import Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
+from worlddb.recall.asked_question import (
+    DEFAULT_SETTINGS,
+    Question,
+    RecallSettings,
+    question_of,
+    questions_in,
+    taking_turns,
+)
 from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
     HITS_COMPARED_MAX,
@@ -83,7 +85,6 @@ from worlddb.recall.ranker import (
     Company,
     Weighed,
     Weights,
-    check_weight,
     company_of,
     fuse,
     spread,
@@ -96,100 +97,10 @@ from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import View, Worlds, find_worlds
 
 Vector = NDArray[np.float32]
-LANES = ("text", "vector", "graph")
-QUESTION_BYTES_MAX = 1 << 16  # Long enough for a pasted page; every word of it costs time.
 FEW_TEXTS_MAX = 1_200  # So many texts are scored one by one in the time of a search by words.
 FEW_VECTORS_MAX = 8_192  # So many vectors are read and compared in the time of a deep search.
 SKIPPED_TIMES = 4
 """With a budget of tokens, hits that do not fit are skipped: so many times `k` are looked at."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecallSettings:
-    """How lanes are run, and how their results become one order.
-
-    `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
-    may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
-    weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
-    weighed hits that answer alike the later one is first. With `worlds`, a world that matches
-    better than anything inside it is a hit, too. With `preferences`, what the asker prefers or
-    always wants has places among the first hits of a question that asks for advice or a task. With
-    `classes`, what was accepted as the same is one.
-    """
-
-    c: int = SCALARS.fusion_c
-    depth: int = SCALARS.lane_depth
-    weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
-    weighing: Weights | None = field(default_factory=Weights)
-    recency: bool = True
-    worlds: bool = True
-    preferences: bool = True
-    classes: bool = True
-
-    def __post_init__(self) -> None:
-        check_whole(self.c, "c", 0)
-        check_whole(self.depth, "depth", 1)
-        if not isinstance(self.weights, Mapping) or not self.weights:
-            raise InvalidInputError(f"weights: give some of {', '.join(LANES)} a number")
-        for lane, weight in self.weights.items():
-            if lane not in LANES:
-                raise InvalidInputError(f"unknown lane {lane!r}; use {', '.join(LANES)}")
-            check_weight(weight, lane)
-        if self.weighing is not None and not isinstance(self.weighing, Weights):
-            raise InvalidInputError(
-                f"weighing: give worlddb.Weights(…) or None, not {self.weighing!r}"
-            )
-
-
-DEFAULT_SETTINGS = RecallSettings()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A question with its options; `question_of` checks them. It may be names alone."""
-
-    text: str
-    names: tuple[str, ...] = ()
-    k: int = 10
-    max_tokens: int | None = None
-    min_confidence: float | None = None
-    as_of: AsOf = NOW
-    types: tuple[str, ...] | None = None
-    include_ended: bool = False
-    explain: bool = True
-    at: Instant | None = None
-    settings: RecallSettings = DEFAULT_SETTINGS
-
-    @property
-    def is_names(self) -> bool:
-        """Whether it has names and no text."""
-        return bool(self.names) and not self.text.strip()
-
-
-def question_of(text: str, *, names: str | Sequence[str] | None = None, **options: Any) -> Question:
-    """Return a question after checking every option.
-
-    Raises:
-        InvalidInputError: it is empty or too long, or an option is wrong.
-    """
-    plain = text.replace("\0", " ") if isinstance(text, str) else text
-    encode_text(plain, "question", QUESTION_BYTES_MAX)
-    said = () if names is None else check_names(names, "names")
-    if not (text.strip() or said):
-        raise InvalidInputError("question: give at least one word, or names")
-    question = Question(text=plain, names=said, **options)
-    check_whole(question.k, "k", 1)
-    if question.max_tokens is not None:
-        check_whole(question.max_tokens, "max_tokens", 1)
-    check_share(question.min_confidence, "min_confidence")
-    if question.at is not None:
-        to_micros(question.at, "at")
-    settings = question.settings
-    if not isinstance(settings, RecallSettings):
-        raise InvalidInputError(
-            f"settings: give worlddb.RecallSettings(…), not {question.settings!r}"
-        )
-    return question
 
 
 class Recaller:
@@ -211,67 +122,102 @@ class Recaller:
         self.query = query
         self.question = question
 
-    def answer(self, vector: Vector | None) -> Recall:
-        """Run the lanes over what can be seen, fuse their ranks, weigh, and explain."""
+    def answer(
+        self, vector: Vector | None, apart: Sequence[tuple[Recaller, Vector | None]] = ()
+    ) -> Recall:
+        """Run the lanes over what can be seen, fuse their ranks, weigh, and explain.
+
+        `apart` are recallers of the single questions, if the text asks several.
+        """
         rows_within = self._narrow()
-        view, text = self.view, self.question.text
+        view = self.view
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
-            if interior is None:
-                vector = stored_question(self.search, self.view, text, vector)
-                rows, ids, found = self._wide_candidates(vector)
-            else:
+            within = None
+            if interior is not None:
                 if vector is not None and view.within:
                     interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
                 interior, within = interior.narrowed(view, rows_within)
-                vector = held_question(self.search, interior, text, vector)
-                rows, ids, found = self._candidates(interior, vector, within)
-            if not rows or not found.lanes:
+            said, vector = self._seen(interior, vector)
+            ranking = self._ranking(interior, within, said, vector)
+            if ranking is None:
                 return self._answered(None)
-            said = words_asked(self.search, view, interior, text or " ".join(self.question.names))
-            if self.question.is_names:
-                return self._answered(names_ranking(rows, found), said)
-            weighing = self.question.settings.weighing
-            found = with_retention(found, self.reader, rows, self.moment, weighing)
-            weighed = None
-            if vector is not None:
-                similar = self._synonyms(said, interior, rows)
-                is_whole = self.search.vectors().reads_whole
-                found = replace(found, synonyms=similar, reads_whole=is_whole)
-            if weighing is None:
-                found = self._spread_ranks(ids, found)
-            else:
-                is_read = vector is None or self.search.vectors().reads(text)
-                texts, read = partial(self._texts, rows), found
-                if not is_read:
-                    read = without_vectors(found, text, interior, rows, texts)
-                weighed = weigh(read, text, self._asked_at(), weighing)
-                if self.question.settings.preferences and wants_advice(text):
-                    signs = preference_signs()
-                    signed = None if interior is None else np.isin(rows, interior.having(signs))
-                    weighed = with_preferences(weighed, found, signed, texts, weighing.asker)
-                found = found.with_graph(weighed.lanes)
-            ranks = self._ranks(ids, found)
-            fused = fuse(ranks, self.question.settings.weights, self.question.settings.c)
-            if found.retained is not None:
-                ranks["retention"] = ranked(found.retained, ids, len(ids))
-            order, scores, parts = self._ordered(ids, found, weighed, fused)
-            ranking = Ranking(
-                order=order,
-                rows=rows,
-                scores=scores,
-                fused=fused,
-                ranks=ranks,
-                lanes=found.explained,
-                parts=parts,
-                ways={} if found.graph is None else found.graph.ways,
-                stated=found.claims,
-                lead=None if weighed is None else weighed.lead,
-                senses=(None, None) if vector is None else self.search.vectors().senses(text),
-            )
-            is_plain = view.types is None and view.where is None
+            if apart:
+                others = []
+                for recaller, asked in apart:
+                    recaller.view = view
+                    others.append(
+                        recaller._ranking(interior, within, *recaller._seen(interior, asked))
+                    )
+                ranking = taking_turns([ranking, *(it for it in others if it is not None)])
+            is_plain = view.types is None and view.where is None and not self.question.is_names
             if vector is not None and self.question.settings.worlds and is_plain:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
         return self._answered(ranking, said)
+
+    def _seen(
+        self, interior: HeldWorld | None, vector: Vector | None
+    ) -> tuple[AskedWords, Vector | None]:
+        """Return the words and the vector of the question, weighed by what is searched."""
+        view, text = self.view, self.question.text
+        said = words_asked(self.search, view, interior, text or " ".join(self.question.names))
+        if interior is None:
+            return said, stored_question(self.search, view, text, vector)
+        return said, held_question(self.search, interior, text, vector)
+
+    def _ranking(
+        self,
+        interior: HeldWorld | None,
+        within: NDArray[np.bool_] | None,
+        said: AskedWords,
+        vector: Vector | None,
+    ) -> Ranking | None:
+        """Return the candidates of the question in their order; None if there are none."""
+        text, weighing = self.question.text, self.question.settings.weighing
+        if interior is None or within is None:
+            rows, ids, found = self._wide_candidates(vector)
+        else:
+            rows, ids, found = self._candidates(interior, vector, within)
+        if not rows or not found.lanes:
+            return None
+        if self.question.is_names:
+            return names_ranking(rows, found)
+        found = with_retention(found, self.reader, rows, self.moment, weighing)
+        weighed = None
+        if vector is not None:
+            similar = self._synonyms(said, interior, rows)
+            is_whole = self.search.vectors().reads_whole
+            found = replace(found, synonyms=similar, reads_whole=is_whole)
+        if weighing is None:
+            found = self._spread_ranks(ids, found)
+        else:
+            is_read = vector is not None and self.search.vectors().reads(text)
+            texts, read = partial(self._texts, rows), found
+            if not is_read:
+                read = without_vectors(found, text, interior, rows, texts)
+            weighed = weigh(read, text, self._asked_at(), weighing)
+            if self.question.settings.preferences and wants_advice(text):
+                signs = preference_signs()
+                signed = None if interior is None else np.isin(rows, interior.having(signs))
+                weighed = with_preferences(weighed, found, signed, texts, weighing.asker)
+            found = found.with_graph(weighed.lanes)
+        ranks = self._ranks(ids, found)
+        fused = fuse(ranks, self.question.settings.weights, self.question.settings.c)
+        if found.retained is not None:
+            ranks["retention"] = ranked(found.retained, ids, len(ids))
+        order, scores, parts = self._ordered(ids, found, weighed, fused)
+        return Ranking(
+            order=order,
+            rows=rows,
+            scores=scores,
+            fused=fused,
+            ranks=ranks,
+            lanes=found.explained,
+            parts=parts,
+            ways={} if found.graph is None else found.graph.ways,
+            stated=found.claims,
+            lead=None if weighed is None else weighed.lead,
+            senses=(None, None) if vector is None else self.search.vectors().senses(text),
+        )
 
     def _texts(self, rows: Sequence[int], places: Sequence[int]) -> dict[int, str]:
         """Return the contents at some places of the candidates."""
@@ -593,5 +539,13 @@ def recall(
             vector, tokens = search.vectors().ask(query.text or ""), None
         k = question.k if query.limit is None else min(question.k, query.limit)
         question = replace(question, text=query.text or "", k=k)
-        found = Recaller(search, view, query, question, tokens).answer(vector)
+        recaller = Recaller(search, view, query, question, tokens)
+        apart = []
+        for part in questions_in(question.text) if settings.weighing is not None else ():
+            asked = search.vectors().ask(part) if by_meaning else None
+            words = None if tokens is None else search.vectors().ask_tokens(part)
+            apart.append(
+                (Recaller(search, view, query, replace(question, text=part), words), asked)
+            )
+        found = recaller.answer(vector, apart)
         return found.without(search.unembedded(reader, view.keep) if by_meaning else 0)

@@ -7,9 +7,10 @@ A turn seldom repeats what the turns before it have named: "We went two weeks ag
 the question, but the turn before has. So a word counts for a turn, too, if it was said a few turns
 before or after, and the less the farther away.
 
-Where the embedder cannot read the question, its vectors are noise. Then words stand for meaning
-(`without_vectors`): a candidate is like the best ones by the words that it shares with one of them
-and that the question does not have.
+Without an embedder, or where it cannot read the question so that its vectors are noise, words stand
+for meaning (`without_vectors`): a candidate is like the best ones by the words that it shares with
+one of them and that the question does not have. So "the one who lives in Ulm" leads from "My cousin
+lives in Ulm" to "My cousin paints".
 """
 
 from __future__ import annotations
@@ -170,11 +171,13 @@ def without_vectors(
     if interior is not None and best:
         said = {*asked(question, interior.languages)}
         places = [interior.place[row] for row in rows]
+        most = by_words.max()
         shares = [
             interior.text.coverage(
                 {word: 1.0 for word in asked(text, interior.languages) if word not in said}
             )[places]
-            for text in texts(best).values()
+            * (by_words[at] / most)
+            for at, text in texts(best).items()
         ]
         alike = np.max(shares, axis=0)
-    return replace(found, lanes=lanes, closely=None, alike=alike)
+    return replace(found, lanes=lanes, closely=None, alike=alike, reads_whole=False)

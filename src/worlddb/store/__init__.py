@@ -1,1 +1,1 @@
-"""Store: where worlds are kept. The interface, and its two databases: SQLite and PostgreSQL."""
+"""Store: the interface of a database for worlds, with SQLite and PostgreSQL behind it."""

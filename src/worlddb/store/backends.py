@@ -1,6 +1,6 @@
-"""Backends: which database an address leads to, and how it is opened, copied and replaced.
+"""Backends: selects the database for an address; opens, copies and replaces it.
 
-Only this module knows which databases there are; each has a folder of its own.
+Only this module knows the databases; each has a folder of its own.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from worlddb.store.sqlite.file_encryption import Given, StoreKey
 
 DURABILITIES = ("full", "normal")
-"""Wait for the disk at each commit, or let a power cut take the last ones."""
+"""Wait for the disk at each commit, or accept the loss of the last commits in a power cut."""
 PATIENCE_S_MAX = 1_000_000
-"""Eleven days: more is a mistake of units, and would not fit SQLite's milliseconds."""
-IN_MEMORY = ":memory:"  # The address of a store that is gone when it is closed.
-SERVER_STARTS = ("postgresql://", "postgres://")  # The addresses of databases on a server.
+"""Seconds; eleven days. More is a mistake of units, and would overflow SQLite's milliseconds."""
+IN_MEMORY = ":memory:"  # address of a store that is gone when closed
+SERVER_STARTS = ("postgresql://", "postgres://")  # addresses of databases on a server
 FILE_ENDS = ("", "-wal", "-shm", "-journal")
-"""What the names of the files end with that may belong to one store."""
+"""Suffixes of the files that may belong to a store."""
 
 
 def check_options(
@@ -40,7 +40,7 @@ def check_options(
     """Refuse options of the wrong kind.
 
     Raises:
-        InvalidInputError: an option is wrong; the message says what it may be.
+        InvalidInputError: an option is wrong; the message says which values are valid.
     """
     if not isinstance(path, str | os.PathLike):
         raise InvalidInputError(f"path: give text or a Path, not {path!r}")
@@ -65,7 +65,7 @@ def check_options(
 
 
 def is_server(address: object) -> bool:
-    """Return whether an address leads to a server, and not to a file."""
+    """Return whether an address is that of a server."""
     return isinstance(address, str) and address.startswith(SERVER_STARTS)
 
 
@@ -73,7 +73,7 @@ def key_of(path: str, given: Given | None) -> StoreKey | None:
     """Return the key of a store's file; None if none is given.
 
     Raises:
-        InvalidInputError, StoreKeyError: it is no key, or nothing here can be encrypted.
+        InvalidInputError, StoreKeyError: it is not a key, or encryption is not available.
     """
     if given is None:
         return None
@@ -90,7 +90,7 @@ def format_of(path: str, key: StoreKey | None = None) -> tuple[int, int]:
     """Return the format of a store's file, and the present one; the file is not changed.
 
     Raises:
-        StorageError, FormatError: it cannot be read, is no store, or has a newer format.
+        StorageError, FormatError: it cannot be read, is not a store, or has a newer format.
     """
     if is_server(path):
         found: tuple[int, int] = _postgres().server_format(path)
@@ -105,7 +105,7 @@ def find_branch(address: str, name: str) -> Branch:
     """Return a branch of the store at an address, which need not be open.
 
     Raises:
-        InvalidInputError: it is no name.
+        InvalidInputError: not a valid name.
         NotFoundError: there is no such branch.
     """
     from worlddb.store.sqlite.branch_file import branches_of, check_name
@@ -132,15 +132,15 @@ def open_store(
 ) -> Store:
     """Open the store at an address: a file's path, ":memory:", or "postgresql://host/database".
 
-    `verify_reads` has each node that is read hashed again and compared with its id. `migration`
-    says what becomes of a store of an older format: it is migrated after a copy was made ("copy"),
-    migrated at once ("plain"), or left, and read from a private copy ("never"). With a `key` the
-    file is encrypted.
+    With `verify_reads`, each node read is hashed again and compared with its id. `migration`
+    decides about a store of an older format: migrate after making a copy ("copy"), migrate at once
+    ("plain"), or read a private copy and leave the store ("never"). With a `key` the file is
+    encrypted.
 
     Raises:
         StoreKeyError: the key is missing or wrong.
         StorageError: it cannot be opened.
-        FormatError: it is no store, or one of a newer format.
+        FormatError: it is not a store, or one of a newer format.
         CorruptionError: it is damaged.
     """
     if is_server(address):
@@ -172,7 +172,7 @@ def open_store(
 
 
 def _postgres() -> ModuleType:
-    """Return the module of the stores on a server, whose driver is an extra."""
+    """Return the module for PostgreSQL, whose driver is an extra."""
     try:
         from worlddb.store.postgres import postgres_store
     except ModuleNotFoundError as error:

@@ -1,13 +1,14 @@
-"""Commit groups: blocks that wait together share one transaction of the database, and one fsync.
+"""Commit groups: blocks that wait together share one database transaction and one fsync.
 
     block ─▶ block ─▶ block ─▶ COMMIT ─▶ all three are acknowledged
 
-A block that has ended looks whether the next writer in the queue is one that may join. If so, the
-block leaves the database's transaction open, passes the turn on, and waits. Each further block runs
-inside a savepoint, so a block that fails takes back its own part alone. Who has no follower commits
-for all. Nobody is acknowledged before.
+A block that has ended checks whether the next writer in the queue may join. If so, it leaves the
+database transaction open, passes the turn on, and waits. Each further block runs inside a
+savepoint, so a block that fails undoes only its own part. A block without a follower commits for
+all. Nothing is acknowledged before the COMMIT.
 
-Interrupts are met as in `gate`: who waits looks again by itself, and commits what nobody else will.
+Interrupts are handled as in `gate`: a waiting thread checks again by itself, and commits a group
+that no other thread will commit.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from worlddb.errors import StorageError
 from worlddb.store.sqlite.gate import LOOK_S, Gate, Turn
 
 GROUP_MAX = 32
-"""The first of a group waits for the last: 32 short writes take less than a tenth of a second, and
-an fsync shared by more would save little."""
+"""Blocks per group. The first waits for the last: 32 short writes take less than a tenth of a
+second, and an fsync shared by more would save little."""
 
 Mark = tuple[int, bytes]
 """Number and hash of a commit."""
 
 
 class GroupTransaction(Protocol):
-    """The transaction of the database that a group shares."""
+    """The database transaction that a group shares."""
 
     @property
     def is_open(self) -> bool: ...  # noqa: D102
@@ -41,9 +42,9 @@ class GroupTransaction(Protocol):
 
 
 class CommitGroup:
-    """Blocks that have ended and wait for the COMMIT that they share.
+    """Finished blocks that wait for their shared COMMIT.
 
-    `mark` is the last of their commits. `in_block` says that a savepoint may be open.
+    `mark` is the last of their commits; `in_block` if a savepoint may be open.
     """
 
     __slots__ = ("error", "in_block", "is_over", "mark", "members")
@@ -56,7 +57,7 @@ class CommitGroup:
         self.is_over = False
 
     def end(self, error: Exception | None = None) -> None:
-        """Let the members go on: they are durable, or have failed."""
+        """Release the members: their blocks are durable, or have failed."""
         self.error = error
         self.is_over = True
         for turn in self.members:
@@ -66,7 +67,7 @@ class CommitGroup:
 
 
 class SharedCommit:
-    """The group whose transaction is open, if any; used by who has the turn."""
+    """The group with the open transaction, if any; used by the thread that has the turn."""
 
     def __init__(self, gate: Gate, transaction: GroupTransaction) -> None:
         self._gate = gate
@@ -75,11 +76,11 @@ class SharedCommit:
 
     @property
     def is_open(self) -> bool:
-        """Whether blocks that have ended wait for a COMMIT."""
+        """Whether finished blocks wait for a COMMIT."""
         return self._open is not None and self._transaction.is_open
 
     def begin(self) -> CommitGroup:
-        """Begin a block: inside the group that is open, or in a transaction of its own."""
+        """Begin a block, inside the open group or in a transaction of its own."""
         group = self._open
         if group is None:
             self._transaction.begin()
@@ -90,7 +91,7 @@ class SharedCommit:
         return group
 
     def hand_in(self, group: CommitGroup, turn: Turn, mark: Mark | None, stays: bool) -> None:
-        """End a block: leave the rest to the next writer if that one joins, or commit for all."""
+        """End a block: leave the COMMIT to the next writer if that one joins, or commit for all."""
         goes_on = stays and self._goes_on(group, turn, 1)
         if goes_on or group.in_block:
             self._transaction.end_block(group.in_block)
@@ -106,13 +107,14 @@ class SharedCommit:
         return len(group.members) + more < GROUP_MAX and self._gate.next_joins(turn)
 
     def take_back(self, turn: Turn, error: BaseException) -> None:
-        """Undo the block of a writer that has failed, and nothing else."""
+        """Undo only the block of a failed writer."""
         group = self._open
         if group is None:
             if self._transaction.is_open:
                 self._transaction.rollback()
         elif not self._transaction.is_open:
-            # The database has given up the whole transaction, as when the disk is full.
+            # The database has rolled back the whole transaction, for example because the disk is
+            # full.
             if isinstance(error, Exception):
                 self._open = None
                 group.end(error)
@@ -122,13 +124,13 @@ class SharedCommit:
                 self.land_open()
 
     def _clear(self, group: CommitGroup) -> None:
-        """Undo the block that did not come to its end, if there is one."""
+        """Undo an unfinished block, if there is one."""
         if group.in_block:
             self._transaction.undo_block()
             group.in_block = False
 
     def land_open(self) -> None:
-        """Commit the open group before something else begins; its members hear of an error."""
+        """Commit the open group before other work begins; an error goes to its members."""
         group = self._open
         if group is not None:
             self._clear(group)
@@ -146,7 +148,7 @@ class SharedCommit:
             group.end(error)
             raise
         except BaseException:
-            # An interrupt. If it came before the COMMIT, the others still get theirs.
+            # An interrupt. If it came before the COMMIT, the other blocks are still committed.
             if transaction.is_open and len(group.members) > 1:
                 self._open = group
             raise
@@ -154,10 +156,10 @@ class SharedCommit:
         group.end()
 
     def wait(self, group: CommitGroup, turn: Turn) -> None:
-        """Wait until the group of a block has landed.
+        """Wait until the group of a block is committed.
 
         Raises:
-            Exception: what the COMMIT raised; nothing of the group was written.
+            Exception: the error of the COMMIT; nothing of the group was written.
         """
         if group.is_over:
             return
@@ -169,7 +171,7 @@ class SharedCommit:
             raise type(group.error)(*group.error.args) from group.error
 
     def _settle(self, group: CommitGroup) -> None:
-        """Commit a group that nobody else will: the next writer has given up, or an error came."""
+        """Commit a group that no other thread will, after a writer gave up or an error."""
         with self._gate.settling():
             if group.is_over:
                 return

@@ -1,4 +1,4 @@
-"""The interface of a store: what the engine asks of a database, whichever it is.
+"""The interface of a store: everything the engine needs from a database.
 
     Store ──read()───▶ Reader   one snapshot; many at a time; never blocked by a writer
           ──write()──▶ Writer   the one write transaction: a Reader of its own writes
@@ -6,11 +6,12 @@
 
     Reader = Journal + Nodes + Edges + Sets + Handled, and the groups of `reader_groups`
 
-S1  A write lands whole or not at all; when `write()` ends without an error, it is on disk.
-S2  A reader sees the commits up to one commit, and nothing of a later one.
-S3  `known` is a commit number: the answer is the one of that commit. None means the latest.
-S4  Rows, edges and lists come in the order that each method states; equal stores answer equally.
-S5  Rows that were never written, or not yet at `known`, are left out, not an error.
+S1  A write is committed completely or not at all; when `write()` ends without an error, it is on
+    disk.
+S2  A reader sees all commits up to one commit, and nothing of a later one.
+S3  `known` is a commit number: the answer is as of that commit. None means the latest.
+S4  Rows, edges and lists have the order that each method states; equal stores give equal answers.
+S5  Rows that do not exist, or not yet at `known`, are left out; that is not an error.
 
 `worlddb.testing.StoreContract` tests all of this. Not here: SQL, files, locks.
 """
@@ -54,7 +55,7 @@ from worlddb.store.rows import (
 )
 
 Migration = Literal["copy", "plain", "never"]
-"""What becomes of a store of an older format: see `backends.open_store`."""
+"""How a store of an older format is opened: see `backends.open_store`."""
 
 
 BACKUP_KEYS_END = "-backup-keys"
@@ -62,24 +63,24 @@ BACKUP_KEYS_END = "-backup-keys"
 
 
 class Seal(Protocol):
-    """Encrypts what is written beside an encrypted store."""
+    """Encrypts data that is stored beside an encrypted store."""
 
     def close(self, data: bytes) -> bytes:
-        """Return data as only the holder of the key can read it."""
+        """Return data encrypted, so that only a holder of the key can read it."""
 
     def open(self, sealed: bytes) -> bytes:
-        """Return the data again.
+        """Return the decrypted data.
 
         Raises:
-            StoreKeyError: the key is another one, or the data are damaged.
+            StoreKeyError: another key was used, or the data is damaged.
         """
 
 
 class SideLines(Protocol):
-    """Lines that belong to a store and are no part of its journal, where it has no folder."""
+    """Lines that belong to a store without a folder, outside its journal."""
 
     def add(self, line: str) -> None:
-        """Add a line; when the call returns, it is kept."""
+        """Add a line; when the call returns, it is stored."""
 
     def read(self) -> dict[int, str]:
         """Return all lines by number, in the order of writing."""
@@ -117,7 +118,7 @@ class Nodes(Protocol):
         """Yield the searchable part of nodes, by row."""
 
     def world(self, row: int) -> World:
-        """Return the fields that one world's state is hashed from.
+        """Return the fields that the state of a world is hashed from.
 
         Raises:
             CorruptionError: there is no such row.
@@ -132,38 +133,38 @@ class Nodes(Protocol):
         """Return the rows above `after` that live in a world, by row."""
 
     def children_of(self, rows: Iterable[int]) -> list[int]:
-        """Return the rows that live in any of some worlds now, in no order."""
+        """Return the rows that live in any of some worlds now, unordered."""
 
     def parents(self, rows: Iterable[int], known: int | None = None) -> dict[int, int | None]:
         """Return the row of the world that each row lives in; None for the root."""
 
     def outsiders(self, world: int) -> set[int]:
-        """Return the rows that were found to be outside a world; who finds more adds them.
+        """Return rows known to be outside a world; callers add the ones they find.
 
-        Add rows only that no membership of any time leads to. A store may keep them until a
-        membership is written or a node moves, or return an empty set each time.
+        Add only rows that no membership of any time includes. A store may keep them until a
+        membership is written or a node moves, or always return an empty set.
         """
 
     def state_count(self, row: int) -> int:
-        """Return how many commits have changed the state of a world; not of the root."""
+        """Return how many commits have changed the state of a world other than the root."""
 
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         """Return those rows whose validity a commit has closed."""
 
     def alike(self, keys: Iterable[int], now: int, most: int) -> list[int]:
-        """Return the rows that the content index files under keys (`model.address.content_key`).
+        """Return the rows in the content index under some keys (`model.address.content_key`).
 
-        Of each key the `most` that were created last, without those that have ended by `now`.
+        Of each key the `most` created last, without those that have ended by `now`.
         """
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
         """Return the rows with exactly these names, name by name and by row."""
 
     def aliases(self, rows: Iterable[int], known: int | None = None) -> list[AliasRow]:
-        """Return the aliases of nodes, in no order."""
+        """Return the aliases of nodes, unordered."""
 
     def rows_aliased(self, name: str) -> list[int]:
-        """Return the rows that have this alias; the case of ASCII letters does not matter."""
+        """Return the rows with an alias; the case of ASCII letters does not matter."""
 
     def aliases_after(self, note: int) -> list[AliasRow]:
         """Return the aliases among the notes above row `note`."""
@@ -194,21 +195,21 @@ class Edges(Protocol):
 
 
 class Sets(Protocol):
-    """The trees of the children and the edges of worlds, page by page.
+    """The trees of the children and edges of worlds, page by page.
 
     The stored pages and the waiting changes together are the sets of the last commit. A store that
     writes pages with every commit has no waiting changes.
     """
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page; inside a write transaction, as that transaction has changed it."""
+        """Return one page; inside a write transaction, with that transaction's changes."""
 
     def waiting(self) -> list[SetChange]:
-        """Return the changes whose pages are not written yet, by commit."""
+        """Return the changes that are not written into pages yet, by commit."""
 
 
 class Handled(Protocol):
-    """What edge handlers recorded: proposals, conflicts, custom edge types."""
+    """Everything that edge handlers recorded: proposals, conflicts, custom edge types."""
 
     def proposals(
         self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
@@ -244,11 +245,11 @@ class Reader(Journal, Nodes, Edges, Sets, Handled, Protocol):
 
     @property
     def placed(self) -> WorldPages:
-        """Worlds a page at a time."""
+        """The direct content of worlds, by page."""
 
     @property
     def sweep(self) -> WorldTotals:
-        """Worlds and edge types as a whole."""
+        """Whole worlds and edge types."""
 
     @property
     def scan(self) -> WholeTables:
@@ -260,38 +261,38 @@ class Reader(Journal, Nodes, Edges, Sets, Handled, Protocol):
 
 
 class Writer(Reader, Protocol):
-    """The open write transaction. Only the write room uses it: no other way leads to an edge.
+    """The open write transaction. Only the room `write` uses it, so edges have no other way in.
 
-    `seq` and `time` are those of the commit that the transaction becomes. A change of a field keeps
-    the value before it, once a commit, so that readers of earlier commits still find it.
+    `seq` and `time` are those of the commit that the transaction becomes. When a field changes, the
+    value before it is kept once per commit, for readers of earlier commits.
     """
 
     seq: int
     time: int
 
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
-        """Return where the nodes with these ids are; ids of no node are left out."""
+        """Return the places of the nodes with these ids; unknown ids are left out."""
 
     def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
         """Return the last `most` nodes with one of these content keys and this time of creation."""
 
     def random_bytes(self, size: int) -> bytes:
-        """Return random bytes: the one source of randomness of a transaction."""
+        """Return random bytes: the only source of randomness of a transaction."""
 
     def insert_nodes(self, rows: Sequence[NewNode]) -> None:
-        """Insert nodes; their texts come by `insert_texts`."""
+        """Insert nodes; `insert_texts` inserts their texts."""
 
     def insert_texts(self, rows: Iterable[NewText]) -> None:
         """Index the names and contents of new nodes."""
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
-        """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
+        """Insert edges: the only raw insert, for the reconciler and the replay of a journal."""
 
     def insert_notes(self, rows: Sequence[NoteRow]) -> None:
         """Insert aliases, sources and metadata."""
 
     def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Record (premise, inferred edge) pairs; a pair that is there stays."""
+        """Record (premise, inferred edge) pairs; existing pairs stay."""
 
     def resting_on(self, edge: int) -> list[int]:
         """Return the inferred edges that have this one as a premise, by row."""
@@ -309,13 +310,13 @@ class Writer(Reader, Protocol):
         """Move a node and its outgoing edges; return the ids of those that are not deleted."""
 
     def set_states(self, rows: Sequence[StateChange]) -> None:
-        """Give worlds their new states; the root's is in the commit alone."""
+        """Set the new states of worlds; the root's is only in the commit."""
 
     def delete_edge(self, row: int) -> None:
         """Delete an edge as of this commit; readers of earlier commits still see it."""
 
     def unseen(self) -> list[SetChange]:
-        """Return the changes before this transaction that its pages do not show yet, by commit."""
+        """Return the earlier changes that the pages seen here do not contain yet, by commit."""
 
     def put_pages(
         self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
@@ -323,10 +324,10 @@ class Writer(Reader, Protocol):
         """Change pages of a set, by path; None removes one."""
 
     def keep_changes(self, changes: Sequence[SetChange]) -> None:
-        """Store what this commit changed in sets: as waiting changes, or by writing the pages."""
+        """Store this commit's changes of sets: as waiting changes, or in the pages."""
 
     def write_pages(self) -> None:
-        """Write all changed pages now, so that nothing waits."""
+        """Write all changed pages now, so that no change waits."""
 
     def put_proposal(self, row: ProposalRow) -> None:
         """Add a proposal."""
@@ -345,16 +346,16 @@ class Writer(Reader, Protocol):
 
     @property
     def is_deferred(self) -> bool:
-        """Whether a bulk load has put indexes off."""
+        """Whether a bulk load has deferred indexes."""
 
     def defer_indexes(self) -> None:
-        """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
+        """Announce a bulk load: the store may defer indexes until `build_indexes`."""
 
     def analyse_texts(self, pool: Executor) -> None:
-        """Let the words of a bulk load be analysed by another thread, if that saves time."""
+        """Analyse the words of a bulk load in another thread, if that saves time."""
 
     def build_indexes(self) -> None:
-        """Build the indexes that were put off; reads that need one do so by themselves."""
+        """Build the deferred indexes; a read that needs one builds it itself."""
 
     def is_erased(self, row: int) -> bool:
         """Return whether a node was erased."""
@@ -381,7 +382,7 @@ class Writer(Reader, Protocol):
         """Remove vectors and keys of nodes; pools are composed again by the next search."""
 
     def insert_commit(self, row: CommitRow) -> None:
-        """Write the journal's row, the last call of a transaction that changed something."""
+        """Write the journal row; the last call of a transaction that changed something."""
 
 
 class Store(Protocol):
@@ -393,7 +394,7 @@ class Store(Protocol):
 
     @property
     def statements(self) -> int:
-        """How many statements the database has run for this store; a batch of rows counts once."""
+        """The number of statements run for this store; a batch of rows counts once."""
 
     def read(self) -> AbstractContextManager[Reader]:
         """Yield one snapshot; nested calls of a thread share it.
@@ -403,13 +404,13 @@ class Store(Protocol):
         """
 
     def snapshot(self) -> AbstractContextManager[Reader]:
-        """Yield a snapshot for long reads, that any thread may use beside all other sessions."""
+        """Yield a snapshot for long reads; any thread may use it, beside all other sessions."""
 
     def write(self, *, together: bool = False) -> AbstractContextManager[Writer]:
-        """Yield the write transaction; it commits when the block ends, or leaves nothing.
+        """Yield the write transaction; it commits when the block ends, or is rolled back.
 
-        With `together`, the store may put it on the disk with others that wait: the block is short,
-        and reads by the writer alone, which also sees what the others have written before it.
+        With `together`, the store may commit it with other waiting blocks: the block must be short,
+        and read only by the writer, which also sees the earlier blocks of the group.
 
         Raises:
             StorageError: the store is read-only, the clock is years ahead (`commit_time`), or the
@@ -423,7 +424,7 @@ class Store(Protocol):
 
         Raises:
             StorageError, InvalidInputError: as `write`.
-            ConflictError: another writer was there for longer than `patience_s`.
+            ConflictError: another writer kept the lock longer than `patience_s`.
         """
 
     def using(self) -> AbstractContextManager[None]:
@@ -433,7 +434,7 @@ class Store(Protocol):
         """Turn database errors inside an open transaction into WorldDB errors."""
 
     def mend(self) -> bool:
-        """Restore lost derived tables and rows, or let them be made again; return if any were."""
+        """Restore lost derived tables and rows, or mark them to be built; return if any were."""
 
     def refuse_lost(self) -> None:
         """Check that the open database is still the one at its address.
@@ -443,7 +444,7 @@ class Store(Protocol):
         """
 
     def verify(self) -> list[str]:
-        """Return the damage that the database finds in its own structures."""
+        """Return the damage that the database finds in its own files."""
 
     def clean(self) -> bool:
         """Remove deleted and overwritten texts from the disk; False while a reader needs them."""
@@ -456,19 +457,19 @@ class Store(Protocol):
         """
 
     def fork(self, name: str, actor: str) -> Branch:
-        """Make a branch of the last commit: a store of its own that shares what is there.
+        """Create a branch of the last commit: a store of its own that shares the existing pages.
 
         Raises:
-            StorageError: this store cannot be branched, or not be written.
+            StorageError: this store cannot have branches, or cannot be written.
             ConflictError: there is a branch of that name.
-            InvalidInputError: it is no name.
+            InvalidInputError: not a valid name.
         """
 
     def branches(self) -> list[Branch]:
         """Return the branches of this store, by name."""
 
     def drop_branch(self, name: str) -> None:
-        """Remove a branch with all that was written to it.
+        """Remove a branch with everything written to it.
 
         Raises:
             NotFoundError: there is no such branch.
@@ -476,10 +477,10 @@ class Store(Protocol):
         """
 
     def refuse_branches(self, what: str) -> None:
-        """Refuse what cannot be done to a branch, nor to a store that has any.
+        """Refuse an operation on a branch, or on a store that has branches.
 
         Raises:
-            ConflictError: so it is.
+            ConflictError: this is one.
         """
 
     def side_file(self, suffix: str) -> str | None:
@@ -489,16 +490,16 @@ class Store(Protocol):
         """
 
     def side_lines(self, name: str) -> SideLines | None:
-        """Return lines of a name in the database; None where a file beside the store has them."""
+        """Return lines by name in the database; None if a file beside the store has them."""
 
     def side_seal(self, salt: bytes | None = None) -> Seal | None:
-        """Return what encrypts the files beside the store; None if the store is not encrypted.
+        """Return the seal of the files beside the store; None if the store is not encrypted.
 
-        With a `salt` it follows from the key alone, so that it outlives the store's file.
+        With a `salt` it depends only on the key, so that it outlives the store's file.
         """
 
     def size_bytes(self) -> int:
-        """Return how much disk space the store takes; 0 in memory."""
+        """Return the disk space of the store; 0 in memory."""
 
     def close(self) -> None:
         """Wait for open sessions, then close. Calling it twice does nothing.

@@ -1,10 +1,10 @@
-"""Groups of reads that a session reaches by name: derived indexes and listings.
+"""Groups of reads that a session offers by name: derived indexes and listings.
 
     reader.texts     the full-text index           reader.placed   worlds, a page at a time
     reader.lookups   nodes by keys of their names  reader.sweep    whole worlds and edge types
     reader.derived   embeddings                    reader.scan     whole tables
 
-Derived rows can be dropped and made again from the nodes. They are written in `Store.derive`.
+Derived rows can be dropped and made again from the nodes. They are written inside `Store.derive`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from worlddb.store.rows import (
 
 
 class TextSearch(Protocol):
-    """The full-text index. Words come analysed (`language.words`); none of them is syntax."""
+    """The full-text index. Words are analysed before (`language.words`) and are never syntax."""
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
         """Return about how many of all `nodes` have each word; exact while there are few."""
@@ -72,7 +72,7 @@ class KeyLookups(Protocol):
     """
 
     def is_begun(self) -> bool:
-        """Return whether `set_reached` was ever called; only then moved nodes are noted."""
+        """Return whether `set_reached` was ever called; only then are moved nodes recorded."""
 
     def reached(self) -> LookupsReached:
         """Return how far the index has come; (1, 0) in a new store."""
@@ -87,10 +87,10 @@ class KeyLookups(Protocol):
         """Add (key, node) pairs; a pair that is there stays."""
 
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
-        """Return up to `most` nodes of each key, newest first; every key is in the answer."""
+        """Return up to `most` nodes of each key, newest first; every key is in the result."""
 
     def find_rare(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
-        """Return the nodes of each key, newest first; none of a key with more than `most`."""
+        """Return the nodes of each key, newest first; none for a key with more than `most`."""
 
     def counts(self, keys: Iterable[int]) -> dict[int, int]:
         """Return how many nodes have each key, each counted up to 1,000."""
@@ -102,7 +102,7 @@ class KeyLookups(Protocol):
         """Add to the number of named nodes of worlds."""
 
     def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
-        """Return the attributes of nodes, one row for each time they were stated, latest last."""
+        """Return the attributes of nodes, one row per note that states some, latest last."""
 
     def attributes_after(self, note: int) -> list[AttributesRow]:
         """Return the attributes that notes above row `note` state, latest last."""
@@ -121,10 +121,10 @@ class Embeddings(Protocol):
         """Make a model the active one, and drop all others with their vectors."""
 
     def set_embedded(self, number: int, node: int) -> None:
-        """Record up to which node a model has vectors."""
+        """Record the last node for which a model has vectors."""
 
     def set_composed(self, number: int, node: int, seq: int) -> None:
-        """Record up to which node, as of which commit, worlds are composed."""
+        """Record the last node and the commit up to which worlds are composed."""
 
     def start_pools(self, number: int, pooling: str) -> None:
         """Drop all pools of a model, to compose them again with another pooling."""
@@ -139,7 +139,7 @@ class Embeddings(Protocol):
         """
 
     def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
-        """Write (node, content vector) pairs over what is there."""
+        """Write (node, content vector) pairs, replacing existing ones."""
 
     def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]:
         """Return the word vectors of those nodes that have any, in no order."""
@@ -148,7 +148,7 @@ class Embeddings(Protocol):
         """Return embedded nodes above row `after` with a text and no word vectors, by row."""
 
     def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
-        """Write (node, word vectors) pairs over what is there."""
+        """Write (node, word vectors) pairs, replacing existing ones."""
 
     def composed_after(self, number: int, seq: int) -> set[int]:
         """Return the worlds composed after `seq`, without their vectors."""
@@ -157,7 +157,7 @@ class Embeddings(Protocol):
         """Return the pools of those nodes that are composed worlds, in no order."""
 
     def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
-        """Write pools as composed at commit `seq` over what is there."""
+        """Write pools as composed at commit `seq`, replacing existing ones."""
 
     def all_vectors(self) -> Iterator[StoredVector]:
         """Yield every content vector, by model and node."""
@@ -170,7 +170,7 @@ class Embeddings(Protocol):
 
 
 class WorldPages(Protocol):
-    """The direct content of worlds as it is now, a page at a time."""
+    """The present direct content of worlds, by page."""
 
     def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]:
         """Return children and present members of worlds below row `before`, newest first."""
@@ -180,11 +180,11 @@ class WorldPages(Protocol):
     ) -> list[int]:
         """Return rows that may be children or members of worlds at a time, newest first.
 
-        All that are, and some more: those that were moved here, or whose membership ended, since.
+        A superset: also nodes that were moved here since, or whose membership ended since.
         """
 
     def traits(self, first: int, last: int) -> list[NodeTraits]:
-        """Return what never changes of the nodes from one row to another, by row."""
+        """Return the immutable fields of the nodes from one row to another, by row."""
 
     def ending(self, first: int, last: int) -> list[int]:
         """Return the nodes from one row to another that have an end, by row."""
@@ -203,7 +203,7 @@ class WorldPages(Protocol):
 
 
 class WorldTotals(Protocol):
-    """Whole worlds and whole edge types as numbers, for the consolidator."""
+    """Whole worlds and whole edge types, by row number, for the consolidator."""
 
     def worlds(self) -> list[int]:
         """Return all worlds that have a child or a member, by row."""
@@ -215,7 +215,7 @@ class WorldTotals(Protocol):
         """Return the undeleted edges of some types from nodes, by row."""
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
-        """Return the undeleted edges of a type into nodes whose metadata JSON has any text."""
+        """Return undeleted edges of a type into nodes whose metadata has one of the JSON texts."""
 
     def standing(
         self,
@@ -224,10 +224,11 @@ class WorldTotals(Protocol):
         said: Mapping[str, str],
         after: tuple[int, int],
     ) -> list[int]:
-        """Return edges as `saying` does, without what is over and what is repeated.
+        """Return edges as `saying` does, without ended and repeated ones.
 
-        Left out is an edge that has the second text of its pair in `said`, too; whose source ended
-        by the first time of `after` and was created by the second; or that another one stands for.
+        An edge is left out if it also has the second text of its pair in `said`, if its source
+        ended by the first time of `after` and was created by the second, or if another edge stands
+        for it.
         """
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
@@ -237,7 +238,7 @@ class WorldTotals(Protocol):
         """Return the summaries in worlds that have a source which begins with `start`, by row."""
 
     def wholes(self, worlds: Iterable[int], start: str, now: int) -> list[WholeSummary]:
-        """Return the valid summaries that still stand for whole worlds: nothing changed since."""
+        """Return the live summaries of whole worlds that are unchanged since."""
 
     def summaries_below(self, rows: Iterable[int]) -> list[SummaryEnd]:
         """Return the summaries that summaries were derived from."""
@@ -249,7 +250,7 @@ class WorldTotals(Protocol):
         """Return age, recalls and links of nodes, by row."""
 
     def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add (node, how often, when last) to the counts; inside `Store.derive` alone."""
+        """Add (node, count, last time) to the recall counts; only inside `Store.derive`."""
 
 
 class WholeTables(Protocol):
@@ -292,10 +293,10 @@ class WholeTables(Protocol):
         """Return how often and when last nodes were recalled, by node."""
 
     def schema_problems(self) -> list[str]:
-        """Return where tables and indexes differ from those of a new store."""
+        """Return the differences of tables and indexes from those of a new store."""
 
     def edited_tables(self) -> list[str]:
         """Return the derived tables with rows that another program changed, added or removed."""
 
     def text_problems(self) -> list[str]:
-        """Return where the full-text index differs from one that is built anew."""
+        """Return the differences of the full-text index from one that is built anew."""

@@ -1,8 +1,9 @@
 """Rows: what a store returns and takes, with a name for every field.
 
-A *row number* (`row`, `node`, `edge`, `world`, …) is the store's own handle: a small integer, given
-in the order of writing, never shown to a user. A *sequence number* (`seq`, `born`, `gone`) is a
-commit. Times are microseconds UTC; an open end is None. Ids, states and hashes are 32 bytes.
+A *row number* (`row`, `node`, `edge`, `world`, …) is the store's own handle: a small integer,
+assigned in the order of writing, never shown to a user. A *sequence number* (`seq`, `born`, `gone`)
+is a commit number. Times are microseconds UTC; an open end is None. Ids, states and hashes are 32
+bytes.
 
 The first rows, the root world and commit 0, are the same in every store (`root_node`,
 `first_commit`).
@@ -33,7 +34,7 @@ CHILDREN, EDGES = 0, 1  # The two sets of a world that have a digest.
 
 
 class Head(NamedTuple):
-    """The last commit, and the highest row of each table that it left."""
+    """The last commit, and the highest row of each table after it."""
 
     seq: int
     time: int
@@ -45,10 +46,10 @@ class Head(NamedTuple):
 
 
 class ListedOnly(NamedTuple):
-    """What is asked of the nodes of a listing: the times and types that the store itself can tell.
+    """The conditions on a listing that the store itself can check: times and types.
 
     `at` is a valid time: with `begun`, nodes that begin later are left out, with `lasting` those
-    that have ended by then. `known` is the commit whose placing counts, None for the present.
+    that have ended by then. `known` is the commit whose parents count, None for the present.
     """
 
     at: int
@@ -59,7 +60,7 @@ class ListedOnly(NamedTuple):
 
 
 class NodeTraits(NamedTuple):
-    """What never changes of a node, for the columns of filters; a name only of a turn."""
+    """The immutable fields of a node for the columns of filters; `speaker` only of a turn."""
 
     row: int
     type: str
@@ -83,7 +84,7 @@ class CommitRow(NamedTuple):
 
 
 class HistoryRow(NamedTuple):
-    """What a field (`node.parent`, `edge.valid_to`, …) said before commit `seq` changed it."""
+    """The value of a field (`node.parent`, `edge.valid_to`, …) before commit `seq` changed it."""
 
     field: str
     row: int
@@ -97,8 +98,8 @@ class HistoryRow(NamedTuple):
 class NewNode(NamedTuple):
     """A node to insert.
 
-    `key` is the start of its id as a number (`short_key` of `model.address`); `content_key` is the
-    number that the content index files it under, None if it is erased.
+    `key` is the start of its id as a number (`short_key` of `model.address`); `content_key` is its
+    key in the content index, None if erased.
     """
 
     row: int
@@ -163,7 +164,7 @@ class World(NamedTuple):
 
 
 class NodePlace(NamedTuple):
-    """Where a node is: its row, the row of its world; when its validity begins, and its blind."""
+    """The row and the world of a node; when its validity begins, and its blind."""
 
     row: int
     world: int
@@ -260,7 +261,7 @@ class EdgeRow(NamedTuple):
 
 
 class ErasedEdge(NamedTuple):
-    """An edge that lost texts of its metadata."""
+    """An edge whose metadata lost texts."""
 
     row: int
     id: bytes
@@ -359,7 +360,7 @@ class PageRow(NamedTuple):
 
 
 class SetChange(NamedTuple):
-    """The members that a commit put into a set of a world, and the ids that it dropped from it."""
+    """The members that a commit added to a set of a world, and the ids that it removed."""
 
     seq: int
     world: int
@@ -372,7 +373,7 @@ class SetChange(NamedTuple):
 
 
 class TextHit(NamedTuple):
-    """A node that has the words; a higher score is a better match."""
+    """A node with the words; a higher score is a better match."""
 
     row: int
     score: float
@@ -428,7 +429,7 @@ class StoredVector(NamedTuple):
 
 
 class StoredTokens(NamedTuple):
-    """How many bytes of word vectors a node has under a model."""
+    """The size in bytes of a node's word vectors under a model."""
 
     model: int
     node: int
@@ -505,7 +506,7 @@ class SummaryRow(NamedTuple):
 
 
 class WholeSummary(NamedTuple):
-    """A summary that stands for a whole world, and the source that says of what it was made."""
+    """A summary of a whole world, and the source that encodes its depth."""
 
     world: int
     summary: int
@@ -550,5 +551,5 @@ KEPT_METADATA = ("inferred", "premises")
 
 
 def without_texts(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an edge keeps of its metadata when an end is erased: ids that inference needs."""
+    """Return the metadata that an edge keeps when an end is erased: ids that inference needs."""
     return {key: metadata[key] for key in KEPT_METADATA if key in metadata}

@@ -1,10 +1,10 @@
 """Ledger and commit: what the open transaction has done so far, and how it becomes a commit.
 
-The `Ledger` numbers rows, remembers where nodes are, feeds the commit's digests as records are
-written, and notes which sets of which worlds have to be hashed again. `seal` then gives every
-touched world its new state, once, and chains the journal. Worlds are hashed from the inside out: a
-world waits until all its changed children have their states. There is no recursion, so a deep tree
-costs time and never a stack.
+The `Ledger` numbers rows, keeps the world of each node, updates the commit's digests as records are
+written, and notes which sets of which worlds must be hashed again. `seal` then gives every touched
+world its new state, once, and chains the journal. Worlds are hashed from the inside out: a world
+waits until all its changed children have their states. There is no recursion, so a deep tree costs
+time but no stack.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ if TYPE_CHECKING:
     from worlddb.write.handler_context import TrustGuard
 
 LAY_OUT_MIN = 10_000
-"""How many new members make it worth laying out a set ahead, while the store builds its indexes.
-Smaller sets take less time than starting a thread saves."""
+"""New members from which a set is laid out ahead, while the store builds its indexes. For a smaller
+set a thread costs more than it saves."""
 DatedText = tuple[int, int, str]
-"""A node by its content key, its time of creation and its name."""
+"""A node by content key, time of creation and name."""
 SetsAhead = dict[tuple[int, int], SetLayout]
 """Sets laid out ahead, by world and kind."""
 
 
 class Ledger:
-    """The running account of one transaction.
+    """The state of one open transaction.
 
-    `places` has the nodes that were looked up or created so far; `edges_seen` the rows of new edges
-    by short key. `children_put`, `children_lost`, `edges_put` and `edges_lost` are the changes of
-    the worlds' sets, by the row of the world; `touched` are further worlds to hash again, and
-    `moved` the rows of nodes that were moved. `given_states` are states that cannot be computed
-    because fields were erased: a replay takes them from its export. `failure` is the error that
-    broke the transaction, `landed` the commit that it became. `dated` has the rows of the new nodes
-    whose time of creation was given. `guard` holds the transaction of a less trusted caller.
-    `equals` are two nodes that were found to have the same origins, and the last note then.
+    `places` has the nodes looked up or created so far; `edges_seen` the rows of new edges by short
+    key. `children_put`, `children_lost`, `edges_put` and `edges_lost` are the changes of the
+    worlds' sets, by the row of the world; `touched` are further worlds to hash again, and `moved`
+    the rows of moved nodes. `given_states` are states that cannot be computed because fields were
+    erased: a replay takes them from its export. `failure` is the error that broke the transaction,
+    `landed` the commit it became. `dated` has the rows of new nodes with a given time of creation.
+    `guard` checks the transaction of a less trusted caller. `equals` are two nodes found to have
+    the same origins, and the last note at that time.
     """
 
     def __init__(self, writer: Writer, limits: Limits) -> None:
@@ -114,7 +114,7 @@ class Ledger:
         return self._writer
 
     def close(self) -> None:
-        """End the account: a transaction or context that somebody still holds can do no harm."""
+        """End the ledger, so that a transaction or context still held somewhere cannot write."""
         self._writer = None
 
     @property
@@ -124,7 +124,7 @@ class Ledger:
 
     @property
     def size(self) -> tuple[int, int, int, int]:
-        """The last row of each kind and the number of changes: it grows with every write."""
+        """The last row of each kind and the number of changes; grows with every write."""
         return self.node_row, self.edge_row, self.note_row, len(self.changes)
 
     @property
@@ -136,13 +136,13 @@ class Ledger:
         """Return the id of a node from an id or a prefix; nodes of this transaction count.
 
         Raises:
-            InvalidInputError: not an id, too short, or the start of several.
+            InvalidInputError: not an id, too short, or an ambiguous prefix.
             NotFoundError: no node has it.
         """
         return given if type(given) is Id else whole_id(self.writer, given, "nodes")
 
     def place(self, given: bytes | str) -> NodePlace:
-        """Return where a node is.
+        """Return the row and the world of a node.
 
         Raises:
             NotFoundError: no such node.
@@ -170,7 +170,7 @@ class Ledger:
     ) -> None:
         """Attach aliases, sources, origins or metadata to a node.
 
-        Unless they are `fresh`, texts that the node has already are left out.
+        Texts that the node has already are left out, unless all are `fresh`.
         """
         rows = []
         for text in texts:
@@ -184,11 +184,11 @@ class Ledger:
     def close_validity(self, target: bytes, at: Instant, by: Edge | None) -> None:
         """Tighten `valid_to` of a node or an edge; a later or equal end changes nothing.
 
-        `by` is the edge whose handler does it.
+        `by` is the edge whose handler asks for it.
 
         Raises:
-            NotFoundError: nothing has that id.
-            InvalidInputError: `at` is no time with a time zone.
+            NotFoundError: no node or edge has this id.
+            InvalidInputError: `at` is not a time with a time zone.
             RejectedError: the node is more trusted than the caller.
         """
         end, writer = to_micros(at, "valid_to"), self.writer
@@ -255,8 +255,8 @@ def seal(
 ) -> CommitRow:
     """Compute states, write the commit's row in the journal, and return that row.
 
-    `blind` is given where a commit is replayed; `hash_`, if something of that commit was erased:
-    its own hash can't be computed again.
+    A replay gives the `blind` of the commit and, if something of that commit was erased, its
+    `hash_`, which cannot be computed again.
     """
     writer = ledger.writer
     blind = writer.random_bytes(BLIND_BYTES) if blind is None else blind
@@ -289,10 +289,10 @@ def seal(
 
 
 def _build_and_lay_out(ledger: Ledger) -> SetsAhead:
-    """Build the indexes that a load put off; meanwhile analyse words and lay out large sets.
+    """Build the indexes that a load deferred; meanwhile analyse words and lay out large sets.
 
-    SQLite builds without holding Python up, and neither analysis nor layout needs the store. One
-    thread does both: words first, because SQLite waits for them, then the layout.
+    SQLite builds without blocking Python, and neither analysis nor layout needs the store. One
+    thread does both: first the words, which SQLite waits for, then the layout.
     """
     if not ledger.writer.is_deferred:
         return {}
@@ -307,7 +307,7 @@ def _build_and_lay_out(ledger: Ledger) -> SetsAhead:
 
 
 def _lay_out_large(ledger: Ledger) -> SetsAhead:
-    """Lay out the sets that are worth it, as if every new child were a leaf."""
+    """Lay out the large sets, as if every new child were a leaf."""
     ahead: SetsAhead = {}
     for world, idents in ledger.edges_put.items():
         if len(idents) > LAY_OUT_MIN:
@@ -322,7 +322,7 @@ def _restate(ledger: Ledger, ahead: SetsAhead) -> dict[bytes, bytes]:
     """Give new states to all touched worlds and their ancestors; return id → state of each."""
     worlds = _with_ancestors(ledger)
     if worlds:
-        # The commits before this one may have left their pages to be written later.
+        # Earlier commits may have left their pages to be written later.
         for (holder, kind), (put, drop) in merge(ledger.writer.unseen()).items():
             update_set(ledger.writer, holder, kind, put, drop)
     waiting = dict.fromkeys(worlds, 0)
@@ -415,7 +415,7 @@ class _StateUpdate:
     def _members(self, put: Iterable[bytes], restated: dict[bytes, bytes]) -> list[bytes]:
         """Return the children to put as `id ‖ state`.
 
-        A new child is a leaf unless it was restated; one that moved here keeps the state it has.
+        A new child is a leaf unless it was restated; a child that moved here keeps its state.
         """
         moved = self.ledger.moved
         if not restated and not moved:

@@ -1,12 +1,13 @@
 """Handler context: what an edge type's handler may read and do in the open transaction.
 
-Merges are decided here, too. A handler stages a proposal, and `decide_merge` changes its status.
-That is the only way to make two nodes one identity, or to undo it. Nothing is moved or rewritten:
-a decision is a status with a history, and readers follow it.
+Merges are decided here, too: a handler stages a proposal, and `decide_merge` changes its status.
+That is the only way to merge two nodes, or to undo a merge. No data is moved or rewritten: a
+decision is a status with a history, and readers follow it.
 
-What is less trusted may not end or change what is more trusted. The caller of a transaction has an
-origin, and so has each node. `TrustGuard` compares them with the caller's; a transaction of the
-user has no guard. Its nodes may still rest on less trusted ones, so handlers always ask `outranks`.
+A less trusted text may not end or change a more trusted one. The caller of a transaction has an
+origin, and so has each node. `TrustGuard` compares the nodes with the caller; a transaction of the
+user has no guard. The user's nodes may still rest on less trusted ones, so handlers always ask
+`outranks`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ NEXT_STATUSES: dict[ProposalStatus, tuple[ProposalStatus, ...]] = {
     "rejected": (),
     "withdrawn": (),
 }
-"""What a proposal of each status may become. An accepted merge is undone by making it pending."""
+"""The statuses that may follow each status. Undoing an accepted merge makes it pending."""
 WAYS_OUT = {
     "accepted": "undo it first with undo_merge",
     "pending": "accept or reject it",
@@ -68,7 +69,7 @@ WAYS_OUT = {
 class HandlerContext:
     """`ontology.edge_types.WriteContext` over the open transaction; see its docstrings.
 
-    `edge` is the edge whose handler runs; None if the handler takes a whole batch.
+    `edge` is the edge whose handler runs; None if the handler runs on a batch.
     """
 
     def __init__(self, ledger: Ledger, reconciler: Reconciler, edge: Edge | None) -> None:
@@ -115,7 +116,7 @@ class HandlerContext:
     def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
         """Return whether `goal` can be reached from `start` along edges of `types`.
 
-        Walks from both ends in turn: a chain is cheap to write in either order.
+        Walks from both ends in turn, so a chain is cheap to write in either order.
         """
         chosen = list(types)
         ahead, behind = {self._row(start)}, {self._row(goal)}
@@ -136,7 +137,7 @@ class HandlerContext:
         return False
 
     def has_circle(self, starts: Iterable[Id], types: Iterable[str]) -> bool:
-        """Return whether edges of `types` run in a circle anywhere downstream of `starts`."""
+        """Return whether edges of `types` form a cycle anywhere downstream of `starts`."""
         chosen = list(types)
         frontier = {self._row(start) for start in starts}
         seen = set(frontier)
@@ -159,7 +160,7 @@ class HandlerContext:
         return bool(seen)
 
     def encloses(self, world: Id, node_id: Id) -> bool:
-        """Return whether `world` is `node_id` or holds it, as parent or by membership."""
+        """Return whether `world` is `node_id` or contains it, as parent or by membership."""
         wanted = self._row(world)
         seen: set[int] = set()
         frontier = {self._row(node_id)}
@@ -191,10 +192,10 @@ class HandlerContext:
         """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
         self._ledger.close_validity(target, at, by=self._edge)
         if target in self._ledger.places:
-            return  # A node: the look-up above has placed it.
+            return  # It was a node.
         edge = self.get_edge(target)
         if edge.type == MEMBERSHIP and edge.valid_to is not None and self.has_moved(edge.target):
-            # A home has no time: the node was a member of that world while the edge held.
+            # A parent has no time, so the node was a member of that world while the edge was valid.
             holders = self.edges(edge.target, "in", (MEMBERSHIP,))
             if self.get(edge.target).parent == edge.source and not any(
                 it.source == edge.source and is_home(it, self.now) for it in holders
@@ -233,7 +234,7 @@ class HandlerContext:
         return create_node(self._ledger, draft)
 
     def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
-        """Record further sources of a node.
+        """Add sources to a node.
 
         Raises:
             InvalidInputError, NotFoundError: a bad source, or no such node.
@@ -245,7 +246,7 @@ class HandlerContext:
         self._ledger.add_notes(node_id, row, "source", texts, fresh=False)
 
     def add_origins(self, node_id: Id, origins: Sequence[str]) -> None:
-        """Record further origins that a node rests on.
+        """Add origins to a node.
 
         Raises:
             RejectedError: the node is more trusted than the caller.
@@ -255,11 +256,11 @@ class HandlerContext:
         self._ledger.add_notes(node_id, self._row(node_id), NOTE, tuple(origins), fresh=False)
 
     def outranks(self, target: Id, source: Id) -> bool:
-        """Return whether a node is more trusted than another one that would end it."""
+        """Return whether node `target` is more trusted than `source`, which would end it."""
         return outranks(self._ledger, target, source)
 
     def edge_outranks(self, old: Edge, new: Edge) -> bool:
-        """Return whether a stated edge is more trusted than one that would end it."""
+        """Return whether edge `old` is more trusted than `new`, which would end it."""
         return edge_outranks(self._ledger, old, new)
 
     def write_edge(
@@ -272,7 +273,7 @@ class HandlerContext:
         valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Edge:
-        """Write a further edge, through its own handler."""
+        """Write another edge, through its own handler."""
         draft = EdgeDraft(
             source=source,
             target=target,
@@ -307,13 +308,13 @@ class HandlerContext:
         score: float = 1.0,
         evidence: Mapping[str, Any] | None = None,
     ) -> Proposal:
-        """Stage a merge proposal; an open or accepted one of the same pair stands for it.
+        """Stage a merge proposal; return the pair's pending or accepted one if there is one.
 
-        An edge stages one proposal, and a pair that was rejected is not proposed again on the same
-        evidence: new evidence comes with a new edge.
+        An edge stages one proposal. A rejected pair is not proposed again on the same evidence; new
+        evidence comes with a new edge.
 
         Raises:
-            InvalidInputError: the tier is no text, or the score no finite number.
+            InvalidInputError: the tier is not text, or the score not a finite number.
         """
         limits = self._ledger.limits
         text = encode_metadata(evidence, limits)
@@ -350,7 +351,7 @@ class HandlerContext:
         """Record that the two ends of `edge` cannot both be right; once per edge.
 
         Raises:
-            InvalidInputError: the reason is no text.
+            InvalidInputError: the reason is not text.
         """
         encode_text(reason, "reason", self._ledger.limits.note_bytes_max)
         edge_row, found = self._conflict(edge)
@@ -366,13 +367,13 @@ class HandlerContext:
             self._ledger.change("settle", edge.id)
 
     def _conflict(self, edge: Edge) -> tuple[int, ConflictRow | None]:
-        """Return the row of an edge, and the conflict that the edge was flagged with."""
+        """Return the row of an edge, and the conflict that it recorded."""
         edge_row = self._reconciler.find_edge(edge.id).row
         near = self._writer.conflicts(rows=[self._row(edge.source)])
         return edge_row, next((row for row in near if row.edge == edge_row), None)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Give up the whole transaction."""
+        """Roll the whole transaction back."""
         raise RejectedError(reason, edge_type=self._edge.type if self._edge else None)
 
 
@@ -385,11 +386,11 @@ def decide_merge(
 ) -> Proposal:
     """Give the proposal of a `same_as` edge a new status.
 
-    Deciding the same again changes nothing. With `reopens`, what was rejected may be pending again.
+    The same decision again changes nothing. With `reopens`, a rejected proposal may become pending.
 
     Raises:
         NotFoundError: neither the edge nor its pair of nodes has a proposal.
-        ConflictError: it was decided otherwise; the message says how to go on.
+        ConflictError: it was decided differently before; the message says what to do.
         InvalidInputError: no such status.
     """
     if not isinstance(status, str) or status not in NEXT_STATUSES:
@@ -417,18 +418,18 @@ def decide_merge(
 
 
 def proposal_of(reader: Reader, found: EdgeRow) -> ProposalRow | None:
-    """Return the proposal that an edge staged; of a `same_as`, else the newest one of its pair."""
+    """Return the proposal that an edge staged; for a `same_as`, else the newest of its pair."""
     pair = (min(found.source, found.target), max(found.source, found.target))
     rows = [row for row in reader.proposals(rows=[found.source]) if (row.low, row.high) == pair]
     for row in rows:
         if row.edge == found.row:
             return row
-    # An edge of another type between the two says nothing about who they are.
+    # An edge of another type between the two nodes is not about their identity.
     return rows[-1] if rows and found.edge.type == "same_as" else None
 
 
 class TrustGuard:
-    """Holds one transaction to the trust of its caller's origin."""
+    """Limits one transaction to what the origin of its caller allows."""
 
     def __init__(self, ledger: Ledger, origin: Origin) -> None:
         self.origin = origin
@@ -436,14 +437,14 @@ class TrustGuard:
         self._levels = TrustLevels(ledger.writer)
 
     def level(self, world: Id | None) -> int:
-        """Return how far the caller is trusted in a world."""
+        """Return the trust level of the caller in a world."""
         return level_of((self.origin,), self._levels.settings(world))
 
     def allows(self, ident: bytes | str) -> bool:
         """Return whether the caller may end or change a node."""
         row = self._ledger.place(ident).row
         if row > self._ledger.head.nodes:
-            return True  # The transaction's own.
+            return True  # A node of this transaction.
         node = self._ledger.writer.nodes([row])[row]
         return self._levels.of(node) <= self.level(node.parent)
 
@@ -451,7 +452,7 @@ class TrustGuard:
         """Refuse to end or change a node that is more trusted than the caller.
 
         Raises:
-            RejectedError: it is.
+            RejectedError: the node is more trusted.
         """
         if not self.allows(ident):
             raise RejectedError(
@@ -461,9 +462,9 @@ class TrustGuard:
 
 
 def outranks(ledger: Ledger, target: Id, source: Id) -> bool:
-    """Return whether a node is more trusted than another one that would end it.
+    """Return whether node `target` is more trusted than `source`, which would end it.
 
-    A summary that is made anew may replace the one before it in the same world.
+    A new summary may replace the one before it in the same world.
     """
     pair = target, source, ledger.note_row
     if ledger.equals == pair:
@@ -475,7 +476,7 @@ def outranks(ledger: Ledger, target: Id, source: Id) -> bool:
     if old.type == new.type == "Summary" and old.parent == new.parent:
         return False
     levels = TrustLevels(ledger.writer)
-    # The settings of the old node's scope judge both: whoever wrote there decides whom to trust.
+    # The settings of the old node's scope apply to both nodes.
     own = level_of(new.origins, levels.settings(old.parent))
     if ledger.guard is not None:
         own = min(own, ledger.guard.level(old.parent))
@@ -483,14 +484,14 @@ def outranks(ledger: Ledger, target: Id, source: Id) -> bool:
 
 
 def yields(ledger: Ledger, ident: Id, origins: Sequence[str]) -> bool:
-    """Return whether a node is no more trusted than some origins; a name, only than full trust."""
+    """Return whether a node is at most as trusted as `origins`; a name needs full trust."""
     (node,), levels = _nodes(ledger, ident), TrustLevels(ledger.writer)
     own = level_of(origins, levels.settings(node.parent))
     return own >= (levels.of(node) if node.content else FULL)
 
 
 def edge_outranks(ledger: Ledger, old: Edge, new: Edge) -> bool:
-    """Return whether a stated edge is more trusted than another one that would end it."""
+    """Return whether edge `old` is more trusted than `new`, which would end it."""
     (source,), levels = _nodes(ledger, old.source), TrustLevels(ledger.writer)
     world = source.parent
     own = levels.of_edge(new, world)
@@ -500,9 +501,9 @@ def edge_outranks(ledger: Ledger, old: Edge, new: Edge) -> bool:
 
 
 def with_origin(ledger: Ledger, draft: EdgeDraft) -> EdgeDraft:
-    """Return an edge that is trusted no more than its premises, and than who adds it to a node.
+    """Return an edge that is at most as trusted as its premises and as the caller.
 
-    An edge from a node of the same transaction needs no origin: its source has one.
+    An edge from a node of this transaction needs no origin, because its source has one.
     """
     encode_metadata(draft.metadata, ledger.limits)
     said, writer = dict(draft.metadata or {}), ledger.writer

@@ -4,13 +4,13 @@ One node and a batch are written the same way: check every draft, look for exist
 rows.
 
 An erasure removes the texts from the file; addresses, validity and edges stay. The tree still
-verifies, because an id stands for the fields that it was made of. Nodes, edges and commits that can
-no longer be hashed from what is left are listed in the journal, and the hash of the erasing commit
-covers that list.
+verifies, because an id stands for the fields that it was computed from. Nodes, edges and commits
+that can no longer be hashed are listed in the journal, and the hash of the erasing commit covers
+that list.
 
 While a scope is under *legal hold*, nothing in it is erased, whoever asks. The hold is part of the
-scope's retention policy, which is metadata of its node. It covers what lives in the scope, its
-members at any depth, and whatever else an erasure would remove with them.
+scope's retention policy, which is metadata of its node. It covers everything that lives in the
+scope, its members at any depth, and all other nodes that an erasure would remove with them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from worlddb.store.interface import Reader, Writer
 from worlddb.store.rows import ROOT_ROW, NewNode, NewText, NodePlace
 from worlddb.write.commit import DatedText, Ledger
 
-RETENTION = "retention"  # The key of the policy in the metadata of a scope.
+RETENTION = "retention"  # metadata key of a scope's policy
 HOLD = "hold"
 
 
@@ -52,7 +52,7 @@ def is_held(scope: Node, now: datetime) -> bool:
 
 
 def held_scopes(reader: Reader, rows: Iterable[int], now: datetime) -> list[str]:
-    """Return the names of the scopes under hold that some nodes are, or are inside of."""
+    """Return the names of the scopes under hold that some nodes are, or live in."""
     found: set[int] = set()
     frontier = set(rows)
     while frontier:
@@ -79,23 +79,23 @@ def refuse_held(reader: Reader, rows: Iterable[int], now: datetime) -> None:
 
 
 NODES_AT_ONCE = 20_000
-"""How many drafts are held at once: fewer make more statements, more make the process larger."""
+"""Drafts held at once: fewer need more statements, more need more memory."""
 TWINS_MAX = 100
-"""Nodes of one text, world and time that are looked at: at most the newest few are still live."""
+"""Nodes with one text, world and time that are read: only the newest few can be live."""
 make_row = tuple.__new__
 """Makes a named tuple without the Python call of its constructor: a load makes millions."""
 KEY = "Key"
 NAME_ONLY_TYPES = ("Entity", "Date")
-"""Types of nodes that a text brings in by naming them; such a node goes with its last text."""
-NAMED_TYPES = (SCOPE, ROOT_TYPE)  # Types of nodes whose ids follow from their names.
+"""Types of nodes that a text creates by naming them; such a node is erased with its last text."""
+NAMED_TYPES = (SCOPE, ROOT_TYPE)  # types of nodes whose ids follow from their names
 RESTORES = "restores"
-"""The key of a `supersedes` edge that says: the source is the target again (`write/revival.py`)."""
+"""Metadata key of a `supersedes` edge whose source restores its target (`write/revival.py`)."""
 NO_MENTION = ("contains", "same_as")
-"""Edge types that place or identify a node and say nothing about it."""
+"""Edge types that place or identify a node and say nothing else about it."""
 
 
 class _ReadyNode(NamedTuple):
-    """A checked draft with its address; `key` is what the content index files it under."""
+    """A checked draft with its address; `key` is its key in the content index."""
 
     id: bytes
     draft: NodeDraft
@@ -112,7 +112,7 @@ class _ReadyNode(NamedTuple):
 
     @property
     def dated(self) -> DatedText:
-        """What a draft that has a time of creation is known by within a transaction."""
+        """The key of a draft with a time of creation within a transaction."""
         return self.key, self.created_at, self.draft.name
 
 
@@ -146,8 +146,8 @@ def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft], *, reuse: bool = T
 
     A draft with a `created_at`, and with the type, name and content of a live node of the same
     world and time, is that node: its aliases and sources are added, nothing else. Without
-    `created_at` a draft is always a new node. With `reuse` off, so is every draft but a scope: the
-    caller has looked for equal nodes.
+    `created_at` a draft is always a new node. With `reuse` off, so is every draft except a scope;
+    the caller has searched for equal nodes.
 
     Raises:
         InvalidInputError: a draft is wrong; nothing of its batch was written.
@@ -164,10 +164,10 @@ def create_nodes(ledger: Ledger, drafts: Iterable[NodeDraft], *, reuse: bool = T
 
 
 def replay_nodes(ledger: Ledger, drafts: Sequence[NodeDraft], blinds: Sequence[bytes]) -> None:
-    """Write the drafts of an export as nodes with the blinds that they had.
+    """Write the drafts of an export as nodes with their original blinds.
 
     Raises:
-        CorruptionError: one of them is in the store already.
+        CorruptionError: one of the nodes is in the store already.
     """
     checked = _check(ledger, drafts, blinds)
     ledger.place_all([ready.id for ready in checked])
@@ -197,7 +197,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft], *, reuse: bool) -
     _insert(ledger, new)
     for ready in known:
         if ledger.guard is None or ledger.guard.allows(ready.id):
-            # Who brought a node in is settled when it is made.
+            # The origin of a node is fixed when it is created.
             _add_notes(ledger, ready._replace(origins=()), fresh=False)
     return written
 
@@ -205,7 +205,7 @@ def _create_batch(ledger: Ledger, drafts: Sequence[NodeDraft], *, reuse: bool) -
 def _same_node(
     ledger: Ledger, ready: _ReadyNode, fresh: Mapping[DatedText, _ReadyNode]
 ) -> bytes | None:
-    """Return the id of the node that a draft with a time of creation is, if there is one.
+    """Return the id of the existing node that equals a draft with a time of creation, if any.
 
     `fresh` are the nodes of the same batch, which are not inserted yet.
     """
@@ -313,14 +313,14 @@ def _check(
 
 
 def _origins(ledger: Ledger, draft: NodeDraft) -> tuple[str, ...]:
-    """Return who brought a node in: as its draft says, and the caller. A scope is nobody's text."""
+    """Return the origins of a node: those of its draft and the caller's. A scope has none."""
     caller = () if ledger.guard is None else (ledger.guard.origin,)
     given = dict.fromkeys(map(check_origin, (*draft.origins, *caller)))
     return () if draft.type == SCOPE else tuple(one for one in given if one != USER)
 
 
 def _blinds(ledger: Ledger, drafts: Sequence[NodeDraft]) -> list[bytes]:
-    """Return a random blind for each draft; none for the root and scopes, found by their names."""
+    """Return a random blind per draft; none for the root and scopes, which are found by name."""
     size = BLIND_BYTES
     drawn = ledger.writer.random_bytes(size * len(drafts))
     blinds = [drawn[at : at + size] for at in range(0, len(drawn), size)]
@@ -346,11 +346,10 @@ def _validity(draft: NodeDraft, created_at: int) -> tuple[int, int | None]:
 
 
 def _check_worlds(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
-    """Check drafts of scopes that exist, before anything of a batch is written.
+    """Check drafts of existing scopes before anything of a batch is written.
 
     Raises:
-        ConflictError: a draft asks for another world than the scope lives in, or the scope was
-            erased.
+        ConflictError: a draft asks for another world than the scope's own, or the scope was erased.
     """
     worlds: dict[bytes, int] = {}
     for ready in checked:
@@ -368,7 +367,7 @@ def _check_worlds(ledger: Ledger, checked: Sequence[_ReadyNode]) -> None:
 
 
 def refuse_erased(ledger: Ledger, ident: bytes, row: int) -> None:
-    """Refuse to add anything to an erased node: no second erasure would find it.
+    """Refuse to add to an erased node, because no second erasure would find the addition.
 
     Raises:
         ConflictError: the node was erased.
@@ -383,9 +382,9 @@ def erase_nodes(ledger: Ledger, idents: Iterable[bytes | str]) -> list[Id]:
     """Erase nodes, everything inside them and everything derived from any of it.
 
     Raises:
-        InvalidInputError: one of them is the root, or no id.
+        InvalidInputError: one is the root, or not an id.
         NotFoundError: there is no such node.
-        RejectedError: one of them, or what goes with it, is in a scope under legal hold.
+        RejectedError: one of them, or a node that goes with it, is in a scope under legal hold.
     """
     rows = {ledger.place(ident).row for ident in idents}
     if ROOT_ROW in rows:
@@ -408,25 +407,25 @@ def erase_nodes(ledger: Ledger, idents: Iterable[bytes | str]) -> list[Id]:
 
 
 def scrub(ledger: Ledger, rows: Sequence[int]) -> tuple[list[int], list[str]]:
-    """Take the texts of nodes out of every table.
+    """Remove the texts of nodes from every table.
 
-    Returns the commits, and the ids of the edges, that can't be hashed again.
+    Returns the commits, and the ids of the edges, that cannot be hashed again.
     """
     writer = ledger.writer
     chosen = list(rows)
-    # Edges first: their evidence is found by the rows they lead to.
+    # Edges first: their evidence is found by the rows of their ends.
     edges = [ident.hex() for _, ident in writer.erase_edges(chosen)]
     commits = writer.erase_nodes(chosen) | writer.erase_staged(chosen)
     writer.erase_derived(chosen)
     for row, world in writer.worlds(chosen).items():
-        ledger.places.pop(world.id, None)  # It had the blind.
+        ledger.places.pop(world.id, None)  # It contained the blind.
         if world.state is not None:
             ledger.touched.add(row)
     return sorted(commits), sorted(edges)
 
 
 def erased_with(reader: Reader, rows: Iterable[int]) -> set[int]:
-    """Return nodes with everything that lives inside them, and all that was derived from that."""
+    """Return nodes with everything inside them and everything derived from that."""
     found: set[int] = set()
     frontier = set(rows)
     while frontier:
@@ -434,7 +433,7 @@ def erased_with(reader: Reader, rows: Iterable[int]) -> set[int]:
         below = set(reader.children_of(frontier))
         derived = reader.edges_at(sorted(frontier), "in", ("derived_from",))
         below.update(item.source for item in derived)
-        # What lives again after an undo says the same text once more.
+        # A node restored by an undo has the same text again.
         for item in reader.edges_at(sorted(frontier), "both", ("supersedes",)):
             if item.edge.metadata.get(RESTORES) is True:
                 below.update((item.source, item.target))
@@ -443,7 +442,7 @@ def erased_with(reader: Reader, rows: Iterable[int]) -> set[int]:
 
 
 def _named_only_in(writer: Writer, rows: set[int]) -> set[int]:
-    """Return the names that came with erased texts and occur nowhere else, and their keys."""
+    """Return the names that came with erased texts and occur nowhere else, and idempotency keys."""
     around = writer.edges_at(sorted(rows), "both", ("refers_to",))
     keys = {item.source for item in around if item.target in rows} - rows
     named = {item.target for item in around if item.source in rows} - rows
@@ -465,7 +464,7 @@ def _named_only_in(writer: Writer, rows: set[int]) -> set[int]:
 
 
 def insert_erased(ledger: Ledger, record: Mapping[str, Any]) -> None:
-    """Write a node of an export whose texts are gone; its id is taken as it is."""
+    """Write a node of an export whose texts are gone; its id cannot be checked."""
     ident = Id(record["node"])
     world = ledger.place(record["parent"]).row
     valid_from, valid_to = record["valid_from"], record["valid_to"]

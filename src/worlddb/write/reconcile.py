@@ -2,9 +2,9 @@
 
     draft ──check──▶ row ──▶ handler.on_insert(ctx, edge) ──▶ further writes, through ctx alone
 
-R1  Every edge row is followed by its handler; there is no other caller of `insert_edges` but the
-    replay of a journal, which repeats effects that handlers once had.
-R2  Nothing is removed: deleting sets `gone`, closing sets `valid_to`, both leave history.
+R1  Every new edge row is followed by its handler. Only the replay of a journal also calls
+    `insert_edges`; it repeats the effects that handlers once had.
+R2  Nothing is removed: deleting sets `gone`, closing sets `valid_to`, and both leave history.
 R3  Equal transactions on equal stores have equal effects: handlers have no clock but `ctx.now`.
 """
 
@@ -39,9 +39,9 @@ from worlddb.write.handler_context import HandlerContext, with_origin
 from worlddb.write.node_rows import make_row
 
 EDGES_AT_ONCE = 50_000
-"""How many drafts are held at once: fewer make more statements, more make the process larger."""
+"""Drafts held at once: fewer need more statements, more need more memory."""
 CHAIN_MAX = 100
-"""How deep handlers may call each other: no ontology needs it, and Python's stack ends at 1,000."""
+"""How deep handlers may call each other: no ontology needs more, and Python's stack is 1,000."""
 
 
 class Reconciler:
@@ -76,12 +76,12 @@ class Reconciler:
         self._record_type(handler)
         changes = len(self.ledger.changes)
         self._run(handler, "on_insert", edge)
-        # The handler may have closed or deleted this very edge: return it as it now is.
+        # The handler may have closed or deleted this very edge; return it as it is now.
         since = self.ledger.changes[changes:]
         return self._edge(row) if any(change.id == edge.id for change in since) else edge
 
     def _new_edge(self, draft: EdgeDraft) -> Edge:
-        """Return the edge that was just written, without asking the store for it."""
+        """Return the edge that was just written, without reading it from the store."""
         new = self._newest
         assert new is not None
         return Edge(
@@ -118,7 +118,7 @@ class Reconciler:
         return self.ledger.edge_row - first
 
     def _look_up_ends(self, batch: Sequence[EdgeDraft]) -> None:
-        """Look up the ends of a batch at once, unless this transaction made every node there is."""
+        """Look up the ends of a batch at once, unless this transaction created every node."""
         for draft in batch:
             if type(draft) is not EdgeDraft:
                 raise InvalidInputError(f"give EdgeDraft objects, not {draft!r:.100}")
@@ -132,7 +132,7 @@ class Reconciler:
     def _by_handler(
         self, type_: str, batch: Sequence[EdgeDraft]
     ) -> Iterator[tuple[EdgeHandler, Sequence[EdgeDraft]]]:
-        """Split a batch by the handler that answers where each source lives."""
+        """Split a batch by the handler that applies where each source lives."""
         if self.registry.is_flat:
             yield self._find(type_, ROOT_ROW), batch
             return
@@ -150,7 +150,7 @@ class Reconciler:
         """Check drafts and write their rows; return the row of the last one, new or not."""
         ledger = self.ledger
         places, seen, edges_put = ledger.places, ledger.edges_seen, ledger.edges_put
-        # An edge can be known from before only if edges are, and its source is.
+        # An edge can exist already only if the store has edges and its source is not new.
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
         head, seq = edge_head(type_), ledger.writer.seq
         tails: dict[int, bytes] = {}
@@ -210,7 +210,7 @@ class Reconciler:
         return row
 
     def _details(self, draft: EdgeDraft, begins: int) -> tuple[int, int | None, str]:
-        """Return the checked validity and metadata of a draft that brings its own."""
+        """Return the checked validity and metadata of a draft that has its own."""
         valid_from, valid_to = begins, None
         if draft.valid_from is not None:
             valid_from = to_micros(draft.valid_from, "valid_from")
@@ -221,7 +221,7 @@ class Reconciler:
         return valid_from, valid_to, encode_metadata(draft.metadata, self.ledger.limits)
 
     def _flush(self, rows: list[NewEdge]) -> None:
-        """Write the rows gathered so far, and forget them."""
+        """Write the collected rows and clear the list."""
         if rows:
             self.ledger.edges.update(b"".join([edge_record(new.id, new.valid_to) for new in rows]))
             self.ledger.writer.insert_edges(rows)
@@ -233,11 +233,11 @@ class Reconciler:
     def _next_generation(
         self, fields: tuple[str, bytes, bytes, int, bytes], blind: bytes, ident: bytes
     ) -> tuple[bytes, int, int | None]:
-        """Return the address, generation and, if it is alive, the row of an equal edge."""
+        """Return the address, the generation and, if one is live, the row of an equal edge."""
         generation = 0
         writer = self.ledger.writer
         while True:
-            # This transaction's own edges are found without an index that a load may have deferred.
+            # This transaction's edges are found without an index, which a load may have deferred.
             row = self.ledger.edges_seen.get(short_key(ident))
             found = writer.edges([row])[0].edge if row else None
             if row is None or found is None or found.id != ident:
@@ -277,7 +277,7 @@ class Reconciler:
 
         Raises:
             NotFoundError: no such edge.
-            InvalidInputError: not an id, or the start of several.
+            InvalidInputError: not an id, or an ambiguous prefix.
         """
         writer = self.ledger.writer
         ident = whole_id(writer, given, "edges")
@@ -287,7 +287,7 @@ class Reconciler:
         return writer.edges([row])[0]
 
     def _find(self, type_: str, world: int) -> EdgeHandler:
-        """Return the handler of an edge type where it is used.
+        """Return the handler of an edge type in a world.
 
         Raises:
             InvalidInputError: no such type there.
@@ -298,9 +298,9 @@ class Reconciler:
         return self.registry.find(type_, self._worlds(world)) if known is None else known
 
     def _record_type(self, handler: EdgeHandler) -> None:
-        """Record a type that a package offers with its first edge, as one that was registered.
+        """Record a type that a package offers, with its first edge, like a registered one.
 
-        So the store says what it lacks where it is opened without that package.
+        So a process without that package can say what it lacks.
         """
         wanted = self.registry.unrecorded(handler) if self.registry.offers_types else None
         if wanted is None or wanted.type in self._recorded_types:
@@ -320,7 +320,7 @@ class Reconciler:
     # -- handlers ----------------------------------------------------------------------------------
 
     def _run(self, handler: EdgeHandler, hook: str, edge: Edge) -> None:
-        """Run a handler; after a handler has failed, the transaction cannot be committed."""
+        """Run a handler; if it fails, the transaction cannot be committed."""
         self._chain += 1
         try:
             if self._chain > CHAIN_MAX:
@@ -335,7 +335,7 @@ class Reconciler:
             self._chain -= 1
 
     def _run_many(self, handler: EdgeHandler, edges: NewEdges) -> None:
-        # Asked of the class itself: a class that inherits from it may have more to do.
+        # Read from the class itself: a subclass may have more to do.
         if not len(edges) or vars(type(handler)).get("is_inert"):
             return
         on_insert_many = getattr(handler, "on_insert_many", None)
@@ -365,14 +365,14 @@ class Reconciler:
 
 
 def keep_premises(ledger: Ledger, row: int, metadata: str) -> None:
-    """Remember what an inferred edge rests on, so that it falls with its premises.
+    """Record the premises of an inferred edge, so that it ends with them.
 
-    Premises are the ids of edges in hex; anything else there is somebody's own data.
+    Premises are the ids of edges in hex; any other value is the caller's own data.
     """
     if '"inferred":true' not in metadata:
         return
     found = [ledger.writer.edge_row(ident) for ident in premises_of(metadata)]
-    # Only what was there before it; a batch has all its rows written by now.
+    # Only older edges count as premises; a batch has written all its rows by now.
     earlier = [(premise, row) for premise in found if premise is not None and premise < row]
     ledger.writer.insert_premises(earlier)
 

@@ -1,10 +1,10 @@
-"""Revival: what has ended lives again, as a successor with the same text and time.
+"""Revival: restores ended nodes as successors with the same text and time.
 
     rows ──plan_revivals(reader)──▶ Revival, … ──revive(tx)──▶ {old id: successor's id}
 
-Validity only tightens, so an ended node is never opened again. Its successor has the same type,
-name, content, beginning, notes and edges, and supersedes the old node from the old node's own
-beginning on: at every valid time one of the two is seen, and known time still has both.
+Validity only tightens, so an ended node is never reopened. Its successor has the same type, name,
+content, beginning, notes and edges, and supersedes the old node from the old node's own beginning.
+So every valid time shows one of the two, and known time keeps both.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from worlddb.write.node_rows import RESTORES
 from worlddb.write.transaction import Transaction
 
 STANDS_FOR = "stands_for"
-"""The key by which a fact names the longer text that one sentence was quoted from."""
+"""Metadata key by which a fact names the longer text that its sentence is quoted from."""
 MICROSECOND = timedelta(microseconds=1)
-"""By how much two generations of a scope differ in their time of creation."""
-GENERATIONS_MAX = 1_000  # Of one scope; more mean that something runs in a circle.
+"""Microseconds between the creation times of two generations of a scope."""
+GENERATIONS_MAX = 1_000  # generations of one scope; more mean an endless loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeCopy:
-    """An edge to write once more; `status` is the one that its merge proposal had."""
+    """An edge to write again; `status` is that of its merge proposal."""
 
     edge: Edge
     valid_to: datetime | None
@@ -42,7 +42,7 @@ class EdgeCopy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored(Plain):
-    """A node that had ended, and the successor that lives in its place; None in a dry run."""
+    """An ended node and the successor in its place; None in a dry run."""
 
     old: Id
     new: Id | None
@@ -50,7 +50,7 @@ class Restored(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revival:
-    """A node that is to live again, until when, and its edges."""
+    """A node to restore, the end of its successor, and its edges."""
 
     node: Node
     until: datetime | None
@@ -58,7 +58,7 @@ class Revival:
 
 
 def present_form(reader: Reader, row: int) -> int:
-    """Return the row of the node that stands for a node now: the last of its successors."""
+    """Return the row of the last successor of a node, which stands for it now."""
     while True:
         found = reader.edges_at([row], "in", ("supersedes",))
         newer = [item.source for item in found if item.edge.metadata.get(RESTORES) is True]
@@ -74,16 +74,16 @@ def plan_revivals(
     edges_gone: Collection[int] = (),
     nodes_gone: Collection[int] = (),
 ) -> list[Revival]:
-    """Return how nodes are to live again; `ends` has the row of each, and until when it holds.
+    """Return the revivals of nodes; `ends` maps the row of each to the end of its successor.
 
-    The edges `edges_gone`, and those with the nodes `nodes_gone`, are not written again.
+    Edges in `edges_gone`, and edges to nodes in `nodes_gone`, are not written again.
     """
     nodes = reader.nodes(ends)
     edges: dict[int, list[EdgeRow]] = {row: [] for row in ends}
     for item in reader.edges_at(sorted(ends), "both"):
         is_gone = item.row in edges_gone or not {item.source, item.target}.isdisjoint(nodes_gone)
         if not is_gone and item.edge.metadata.get(RESTORES) is not True:
-            # An edge between two of them is written once.
+            # An edge between two restored nodes is written once.
             edges[item.source if item.source in ends else item.target].append(item)
     return [
         Revival(
@@ -96,7 +96,7 @@ def plan_revivals(
 
 
 def restored(reader: Reader, rows: Iterable[int], edges: Iterable[EdgeRow]) -> list[Revival]:
-    """Return how nodes are to live again that supersessions have ended which do not count."""
+    """Return the revivals of nodes that were ended only by supersessions that do not count."""
     nodes = reader.nodes(rows)
     ends = {
         row: born_until(reader, row, node)
@@ -107,19 +107,19 @@ def restored(reader: Reader, rows: Iterable[int], edges: Iterable[EdgeRow]) -> l
 
 
 def ended_by_supersession(reader: Reader, row: int, node: Node) -> bool:
-    """Return whether a supersession has ended a node, and not somebody who retired it."""
+    """Return whether a supersession ended a node, and not a caller who retired it."""
     found = reader.edges_at([row], "in", ("supersedes",))
     return node.valid_to in {item.edge.valid_from for item in found}
 
 
 def born_until(reader: Reader, row: int, node: Node) -> datetime | None:
-    """Return until when a node was said to hold when it was written."""
+    """Return the end of validity that a node was written with."""
     born = reader.commit_at(to_micros(node.known_from, "known_from"))
     return reader.nodes([row], born)[row].valid_to
 
 
 def _quoted(reader: Reader, node: Node, edges: Iterable[EdgeRow]) -> list[EdgeRow]:
-    """Return the claims of facts that stand for a sentence of a node."""
+    """Return the claims of facts that quote a sentence of a node."""
     facts = [item.source for item in edges if item.edge.type == "derived_from"]
     found = reader.edges_at(facts, "out", ("refers_to",)) if facts else []
     return [item for item in found if item.edge.metadata.get(STANDS_FOR) == str(node.id)]
@@ -128,7 +128,7 @@ def _quoted(reader: Reader, node: Node, edges: Iterable[EdgeRow]) -> list[EdgeRo
 def copies(
     reader: Reader, edges: Iterable[EdgeRow], known: int | None = None
 ) -> Iterator[EdgeCopy]:
-    """Yield edges as they are to be written again, as of commit `known`."""
+    """Yield edges to write again, as of commit `known`."""
     for item in edges:
         status = None
         if item.edge.type == "same_as":
@@ -140,9 +140,9 @@ def copies(
 def revive(
     tx: Transaction, revivals: Iterable[Revival], reason: Mapping[str, Any]
 ) -> tuple[dict[Id, Id], list[Id]]:
-    """Write successors with their edges; return them by the nodes they stand for, and the edges.
+    """Write successors with their edges; return them by old id, and the edges.
 
-    `reason` is kept on the edge from a successor to the node it stands for.
+    `reason` becomes metadata of the edge from a successor to its old node.
     """
     done: dict[Id, Id] = {}
     pending = list(revivals)
@@ -166,7 +166,7 @@ def revive(
 
 
 def write_copies(tx: Transaction, edges: Iterable[EdgeCopy], done: Mapping[Id, Id]) -> list[Id]:
-    """Write edges again, between the successors of their ends; return those that are new."""
+    """Write edges again between the successors of their ends; return the new ones."""
     written: list[Id] = []
     for copy in edges:
         edge = copy.edge
@@ -186,14 +186,14 @@ def write_copies(tx: Transaction, edges: Iterable[EdgeCopy], done: Mapping[Id, I
         )
         written.append(made.id)
         if copy.status in ("accepted", "rejected"):
-            # The pair may have been proposed again and decided meanwhile: that decision stands.
+            # The pair may have been proposed and decided again; that decision stays.
             with suppress(ConflictError, NotFoundError):
                 tx.decide_merge(made.id, copy.status)
     return written
 
 
 def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
-    """Create the successor of a node; a scope that was begun anew is its own successor."""
+    """Create the successor of a node; a scope that was started again is its own successor."""
     node = revival.node
     parent = None if node.parent is None else done.get(node.parent, node.parent)
     draft = NodeDraft(
@@ -222,7 +222,7 @@ def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
 
 
 def _live_scope(tx: Transaction, draft: NodeDraft, created_at: datetime) -> Id:
-    """Return the scope of a name that is live; if none is, make the next generation."""
+    """Return the live scope with a name; if there is none, create its next generation."""
     for _ in range(GENERATIONS_MAX):
         with suppress(ConflictError):  # It was erased.
             made = tx.create_node(

@@ -1,8 +1,8 @@
-"""Transaction: what a caller may write between `with db.transaction()` and the end of the block.
+"""Transaction: the calls available between `with db.transaction()` and the end of the block.
 
     transact() ──▶ Transaction ──▶ create_node, write_edge, … ──▶ seal() ──▶ one commit
 
-`Ontology` is how a world gets a further edge type; it takes a transaction of its own.
+`Ontology` adds an edge type to a world, in a transaction of its own.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ from worlddb.write.reconcile import Reconciler
 R = TypeVar("R")
 
 ACTOR_BYTES_MAX = 256
-"""Enough for a name with a host; every commit stores it."""
+"""Characters; enough for a name with a host. Every commit stores it."""
 DEFAULT_ACTOR = "unknown"
 
 
 class Transaction:
     """An open write transaction; made by `db.transaction()`.
 
-    A call that is refused before it wrote anything leaves the transaction usable. One that failed
-    half-way, or whose handler refused, ends it: everything is rolled back, whatever the caller
-    does with the error.
+    A call that is refused before it wrote anything leaves the transaction usable. A call that
+    failed half-way, or whose handler refused, ends the transaction: everything is rolled back, even
+    if the caller swallows the error.
     """
 
     def __init__(self, store: Store, ledger: Ledger, registry: Registry, actor: str) -> None:
@@ -71,22 +71,22 @@ class Transaction:
         self._reconciler = Reconciler(ledger, registry)
         self.actor = actor
         self.erased: tuple[Id, ...] | None = None
-        """What it erased; None if it was not asked to."""
+        """The result of an erasure; None if nothing was to be erased."""
 
     @property
     def commit(self) -> Commit | None:
-        """The commit this transaction became, once it has landed; None if it wrote nothing."""
+        """The commit that this transaction became; None before that, or if it wrote nothing."""
         landed = self._ledger.landed
         return None if landed is None else to_commit(landed, self._ledger.head)
 
     @property
     def now(self) -> datetime:
-        """The time of the commit that this transaction is to be."""
+        """The time of the commit that this transaction will become."""
         return self._ledger.now
 
     @property
     def reader(self) -> Reader:
-        """The store as this transaction sees it, with what the transaction has written so far."""
+        """The store as this transaction sees it, with its own writes."""
         return self._ledger.writer
 
     @property
@@ -112,11 +112,11 @@ class Transaction:
     ) -> Node:
         """Create a node and return it.
 
-        Without `parent` it lives in the root world; without `valid_from` it is true from
-        `created_at` on, which is now if not given. The same type, name, content and `created_at`
-        again, in the same world and while the node is live, is the same node, with further aliases
-        and sources. Its id is new and cannot be foretold, except that of a scope. `origin` says
-        who brought it in; by default the caller.
+        Without `parent` it lives in the root world. Without `valid_from` it is true from
+        `created_at` on, which is now by default. The same type, name, content and `created_at`
+        again, in the same world and while the node is live, is the same node, with aliases and
+        sources added. An id cannot be predicted, except that of a scope. `origin` says who brought
+        the text in; by default the caller.
 
         Raises:
             InvalidInputError: a field is wrong; nothing was written.
@@ -140,7 +140,7 @@ class Transaction:
     def create_nodes(self, drafts: Iterable[NodeDraft], *, reuse: bool = True) -> list[Id]:
         """Create many nodes and return their ids; the fast way to load.
 
-        With `reuse` off, every draft is a new node, also one that is equal to another node.
+        With `reuse` off, every draft is a new node, even if it equals another node.
 
         Raises:
             InvalidInputError, NotFoundError, ConflictError: as `create_node`.
@@ -149,11 +149,11 @@ class Transaction:
 
     @property
     def size(self) -> tuple[int, int]:
-        """The rows of the last node and the last edge, with what was written so far."""
+        """Return the rows of the last node and the last edge, including this transaction's."""
         return self._ledger.node_row, self._ledger.edge_row
 
     def replay_nodes(self, drafts: Sequence[NodeDraft], blinds: Sequence[bytes]) -> None:
-        """Write nodes that were written elsewhere, with their ids, of which none is here yet.
+        """Write nodes of another store with their ids; none of them may be here yet.
 
         Raises:
             CorruptionError: one of them is here already.
@@ -161,7 +161,7 @@ class Transaction:
         self._do(replay_nodes, self._ledger, drafts, blinds)
 
     def replay_note(self, node_id: Id, kind: str, text: str) -> None:
-        """Write a note that was written elsewhere, unless the node has it.
+        """Write a note of another store, unless the node has it.
 
         Raises:
             NotFoundError: no such node.
@@ -172,7 +172,7 @@ class Transaction:
             self._do(self._add_notes, node_id, kind, (text,))
 
     def expect(self, node_ids: Iterable[Id]) -> None:
-        """Look up in one statement the nodes that the transaction will refer to."""
+        """Look up in one statement the nodes that the transaction will use."""
         places = self._ledger.places
         missing = [ident for ident in dict.fromkeys(node_ids) if ident not in places]
         self._do(self._ledger.place_all, missing)
@@ -182,9 +182,9 @@ class Transaction:
         return self._ledger.place(node_id).row > self._ledger.head.nodes
 
     def yields(self, node_id: Id, origins: Sequence[str]) -> bool:
-        """Return whether a node is no more trusted than some origins, so that they may add to it.
+        """Return whether a node is at most as trusted as some origins, so that these may add to it.
 
-        What is trusted less than in full says nothing new about a name.
+        A caller without full trust adds nothing to a name.
 
         Raises:
             NotFoundError: no such node.
@@ -192,7 +192,7 @@ class Transaction:
         return self._do(yields, self._ledger, node_id, origins)
 
     def outranks(self, target: Id, source: Id) -> bool:
-        """Return whether a node is more trusted than another one that would end it.
+        """Return whether node `target` is more trusted than `source`, which would end it.
 
         Raises:
             NotFoundError: no such node.
@@ -208,37 +208,37 @@ class Transaction:
         return from_micros(self._do(self._ledger.place, node_id).valid_from)
 
     def add_aliases(self, node_id: bytes | str, aliases: Sequence[str]) -> None:
-        """Give a node further names.
+        """Add aliases to a node.
 
         Raises:
             InvalidInputError, NotFoundError: a bad alias, or no such node.
-            ConflictError: it was erased.
+            ConflictError: the node was erased.
         """
         texts = check_notes(aliases, "aliases", self._ledger.limits)
         self._do(self._add_notes, node_id, "alias", texts)
 
     def add_source(self, node_id: bytes | str, source: str | Sequence[str]) -> None:
-        """Record a further place a node comes from.
+        """Add sources to a node.
 
         Raises:
             InvalidInputError, NotFoundError: a bad source, or no such node.
-            ConflictError: it was erased.
+            ConflictError: the node was erased.
         """
         texts = check_notes(source, "source", self._ledger.limits)
         self._do(self._add_notes, node_id, "source", texts)
 
     def add_metadata(self, node_id: bytes | str, metadata: Mapping[str, Any]) -> None:
-        """Attach JSON data to a node; a key it has already gets the new value.
+        """Attach JSON data to a node; an existing key gets the new value.
 
         Raises:
-            InvalidInputError, NotFoundError: no JSON data, or no such node.
-            ConflictError: it was erased.
+            InvalidInputError, NotFoundError: not JSON data, or no such node.
+            ConflictError: the node was erased.
         """
         text = encode_metadata(metadata, self._ledger.limits)
         self._do(self._add_metadata, node_id, text)
 
     def _writable(self, node_id: bytes | str) -> tuple[Id, int]:
-        """Return the id and row of a node that was not erased, and that the caller may change."""
+        """Return the id and row of a node that is not erased and that the caller may change."""
         ident = self._ledger.resolve(node_id)
         if self._ledger.guard is not None:
             self._ledger.guard.check(ident)
@@ -250,7 +250,8 @@ class Transaction:
         ident, row = self._writable(node_id)
         has = self._ledger.writer.nodes([row])[row].metadata
         if any(key not in has or has[key] != value for key, value in json.loads(text).items()):
-            # Not "unless it is there": a value that comes back has to be the latest again.
+            # Also if the node has this note: an earlier value that returns must be the latest
+            # again.
             self._ledger.add_notes(ident, row, "metadata", (text,), fresh=True)
 
     def _add_notes(self, node_id: bytes | str, kind: str, texts: tuple[str, ...]) -> None:
@@ -272,10 +273,10 @@ class Transaction:
         return self._ledger.writer.nodes([row])[row]
 
     def erase(self, node_ids: Iterable[bytes | str]) -> list[Id]:
-        """Take the texts of nodes out of the store; `db.erase` also cleans the file.
+        """Remove the texts of nodes from the store; `db.erase` also cleans the file.
 
-        After the commit the keys that sealed backups have for these nodes are destroyed, and the
-        record of reads forgets them.
+        After the commit, the keys of these nodes in sealed backups are destroyed, and their lines
+        are removed from the record of reads.
 
         Raises:
             InvalidInputError, NotFoundError: the root, or no such node.
@@ -299,8 +300,8 @@ class Transaction:
     ) -> Edge:
         """Write an edge through the handler of its type, and return it.
 
-        Without `valid_from` it begins when its source does. An equal edge that is still there is
-        returned as it is.
+        Without `valid_from` it begins when its source does. If an equal edge exists and is not
+        deleted, that edge is returned.
 
         Raises:
             InvalidInputError: unknown type, or a field is wrong; nothing was written.
@@ -334,7 +335,7 @@ class Transaction:
         return self._do(self._reconciler.delete, edge_id)
 
     def end_edge(self, edge_id: Id, at: Instant) -> None:
-        """End an edge's validity, if it does not end earlier.
+        """End an edge's validity, unless it ends earlier.
 
         Raises:
             NotFoundError: no such edge.
@@ -350,7 +351,7 @@ class Transaction:
 
         Raises:
             NotFoundError: no such proposal.
-            ConflictError: it was decided otherwise before.
+            ConflictError: it was decided differently before.
         """
         return self._do(decide_merge, self._ledger, self._reconciler, edge_id, status, reopens)
 
@@ -359,7 +360,7 @@ class Transaction:
 
         Raises:
             NotFoundError: no such world.
-            InvalidInputError: the type or the version is no word.
+            InvalidInputError: the type or the version is not a single word.
         """
         check_type(type, self._ledger.limits)
         encode_text(version, "version", VERSION_BYTES_MAX)
@@ -376,13 +377,13 @@ class Transaction:
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
     def mark(self, kind: str, **detail: Any) -> None:
-        """Say something of the commit as a whole in the journal, such as what it takes back."""
+        """Record a property of the whole commit in the journal, such as which commit it undoes."""
         self._do(lambda: self._ledger.change(kind, ROOT_ID, **detail))
 
     # -- the end of it -----------------------------------------------------------------------------
 
     def derive(self, take_in: Callable[[Reader, int, int], None]) -> None:
-        """Let a derived index take in what was written so far, in the same commit.
+        """Update a derived index with this transaction's writes, in the same commit.
 
         `take_in` gets the writer, and the rows of the last node and the last note.
         """
@@ -401,7 +402,7 @@ class Transaction:
             with self._store.translating():
                 result = call(*args)
             if ledger.failure is not None:
-                raise ledger.failure  # A handler failed, and the handler above swallowed that.
+                raise ledger.failure  # A handler failed, and its caller swallowed the error.
             return result
         except BaseException as error:
             harmless = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
@@ -421,11 +422,11 @@ def transact(
     together: bool = False,
     origin: Origin | None = None,
 ) -> Iterator[Transaction]:
-    """Open a transaction, yield it, and commit it if the block ends well and wrote something.
+    """Open a transaction, yield it, and commit it if the block succeeds and wrote something.
 
-    `together` is for short blocks that read through the transaction alone (`Store.write`). With an
-    `origin` other than the user, its nodes have that origin, and it may neither end nor change what
-    is more trusted.
+    `together` is for short blocks that read only through the transaction (`Store.write`). With an
+    `origin` other than the user, new nodes get that origin, and the transaction may neither end nor
+    change a more trusted node.
 
     Raises:
         StorageError, ConflictError: the store cannot be written now.
@@ -455,7 +456,7 @@ def transact(
             finally:
                 ledger.close()
     except BaseException:
-        registry.recorded_at = -1  # It may know edge types of commits that have failed, too.
+        registry.recorded_at = -1  # It may contain edge types of failed commits.
         raise
     if not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
@@ -476,7 +477,7 @@ def _without_collector() -> Iterator[None]:
 
 
 class Ontology:
-    """The edge types that hold in one world and its interior; made by `db.ontology(world)`."""
+    """The edge types of one world and its interior; made by `db.ontology(world)`."""
 
     def __init__(self, store: Store, registry: Registry, world: Id, limits: Limits) -> None:
         self._store = store
@@ -487,13 +488,13 @@ class Ontology:
     def register(
         self, handler: EdgeHandler, *, functional: bool = False, actor: str = DEFAULT_ACTOR
     ) -> None:
-        """Make `handler` answer for its edge type in this world and all worlds inside it.
+        """Make `handler` the program of its edge type in this world and all worlds inside it.
 
-        The store records the name and version; the program has to be registered again by each
-        process that writes the type. *Functional* means at most one live target per source.
+        The store records name and version; each process that writes the type has to register the
+        program again. *Functional* means at most one live target per source.
 
         Raises:
-            InvalidInputError: the object is no edge handler.
+            InvalidInputError: the object is not an edge handler.
             StorageError, ConflictError: the registration cannot be written now.
         """
         checked = check_handler(handler)
@@ -517,13 +518,13 @@ class Ontology:
     ) -> EdgeDeclaration:
         """Record an edge type that is plain data: `declare("manages", acyclic=True)`.
 
-        It holds in this world and all worlds inside it, in every process, without a program. The
-        traits are those of `EdgeDeclaration`; a JSON object with them will do. An inverse type that
-        is not known here is declared with it. Declaring a type again replaces its traits for what
-        is written from then on.
+        It applies in this world and all worlds inside it, in every process, without a program. The
+        traits are those of `EdgeDeclaration`; a JSON object with them works, too. An unknown
+        inverse type is declared with it. Declaring a type again replaces its traits for later
+        writes.
 
         Raises:
-            InvalidInputError: a trait is wrong, or the type is one of those that ship.
+            InvalidInputError: a trait is wrong, or the type is a built-in one.
             StorageError, ConflictError: the declaration cannot be written now.
         """
         given = {"type": type} if isinstance(type, str) else type
@@ -547,6 +548,6 @@ class Ontology:
         return given
 
     def types(self) -> list[Registration]:
-        """Return the custom types recorded in the store for exactly this world."""
+        """Return the custom types recorded in the store for this world alone."""
         with self._store.read() as reader:
             return [found for found in registrations(reader) if found.world == self._world]

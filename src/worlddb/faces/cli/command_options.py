@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from worlddb import errors
 from worlddb.errors import InvalidInputError
 from worlddb.faces.call_parts import SCOPE_KINDS, Call, Parameter
-from worlddb.faces.cli.terminal import one_line, print_json
+from worlddb.faces.cli.terminal import Cell, one_line, print_hint, print_json, print_table
 
 if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
@@ -314,6 +314,26 @@ def report(args: argparse.Namespace, data: Any, text: str) -> int:
         print_json(data)
     else:
         print(text)
+    return 0
+
+
+def report_rows(
+    args: argparse.Namespace,
+    data: Any,
+    headers: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    empty: str = "",
+) -> int:
+    """Print `data` as JSON if `--json` was given, else rows as a table; return 0.
+
+    Without rows, `empty` is printed in place of the table, if it is given.
+    """
+    if wants_json(args):
+        print_json(data)
+    elif rows or not empty:
+        print_table(headers, rows)
+    else:
+        print_hint(empty)
     return 0
 
 

@@ -1,15 +1,15 @@
-"""Claim values: what somebody has one of at a time, the values a claim names, and questions for it.
+"""Claim values: relations with one value at a time, the values in claims, and questions for them.
 
     thing_of("phone number")                  ──▶ its relation and kind of value (`relations.txt`)
     ClaimValues(text, prose, mentions).home(9, lower=False) ──▶ "Oslo" in "I live in Oslo."
     asked_claims("Which company does Anna work for?")       ──▶ Anna, works at
 
-V1  A name is what the mentions say. A known town is one also where its name is a word (Nice), and
-    in lower case where everything is.
-V2  What one *moved* to is a place unless it is known as something else: a team, a tool, a company.
-V3  A title is every word with a capital, as long as the statement ends with it.
-V4  A question asks for the claim that stands, however it was put ("I moved to Paris"). One that
-    goes on otherwise ("Where do I live in summer?") asks for something else, and is left to search.
+V1  A mention is a name. A known town is a name even if the word is ordinary (Nice), and in a text
+    in lower case.
+V2  The object of *moved to* is a place unless it is known as a team, a tool or a company.
+V3  A title is the longest run of capitalised words, if the statement ends with it.
+V4  A question asks for the claim that holds, however it was worded ("I moved to Paris"). A question
+    with a further condition ("Where do I live in summer?") asks for something else.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ JOB_TITLE = "job title"
 AGE = "age"
 
 _P = Patterns("claims")
-NAME_WORDS_MAX = 3  # First, middle and last name; more is a sentence.
+NAME_WORDS_MAX = 3  # first, middle and last name; more is a sentence
 NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
 PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket
-_SHOUTED_MIN = 6  # letters of a title in capitals that nobody writes for a name
+_SHOUTED_MIN = 6  # letters; a title in capitals of this length is emphasis
 
 _PERHAPS_A_FIRM = listed("relations", "perhaps a firm")
 _STATES = listed("hedges", "states")
@@ -59,9 +59,9 @@ _NO_TOWN = BRANDS.union(
 
 _QUESTIONS = Patterns("claim_questions")
 BOSSES = ("manager", "boss", "supervisor")
-"""What one person may be called to whom one reports: who asks for one means any of them."""
+"""Words for one's superior; a question for one of them means any of them."""
 SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
-QUESTION_CHARS_MAX = 200  # A longer question asks for more than one value.
+QUESTION_CHARS_MAX = 200  # a longer question asks for more than one value
 _ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
     *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
     ("REPORTS", BOSSES),
@@ -74,7 +74,7 @@ _ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 class Thing(NamedTuple):
-    """What somebody has one of: its relation, and the kind of value it has."""
+    """A possession with one value at a time: its relation, and the kind of its value."""
 
     relation: str
     kind: str
@@ -98,21 +98,21 @@ PREFERENCES = {
 
 
 def thing_of(words: str) -> Thing:
-    """Return what one's own thing is, from the words for it."""
+    """Return the possession that words such as "phone number" name."""
     return THINGS[" ".join(words.lower().split())]
 
 
 def favourite_of(kind: str) -> str:
-    """Return the relation of somebody to their favourite of a kind."""
+    """Return the relation of a person to their favourite of a kind."""
     plain = " ".join(kind.lower().split())
     return f"favorite {plain}".replace("colour", "color").replace("flavour", "flavor")
 
 
 class Frame(NamedTuple):
-    """A pattern that a home or a firm follows, and what it says of it.
+    """A pattern around a home or an employer, and its meaning.
 
-    Either it is `over`, perhaps only if "any more" follows (`denied`); or it holds, perhaps only
-    if it says for how long (`lasts`).
+    It is `over`, or only if "any more" follows (`denied`); otherwise it holds, or only with a
+    duration (`lasts`).
     """
 
     pattern: str
@@ -144,22 +144,22 @@ _MOVING = _hedges("moving")
 
 
 def tells_change(text: str) -> bool:
-    """Return whether the words of a claim tell of something that has just become so."""
+    """Return whether the words of a claim report a recent change."""
     return _CHANGE.search(text) is not None
 
 
 def tells_move(text: str) -> bool:
-    """Return whether the words of a claim tell that somebody lives somewhere else than before."""
+    """Return whether the words of a claim report a move to another home."""
     return _MOVING.search(text) is not None
 
 
 def tells_promotion(text: str) -> bool:
-    """Return whether the words of a claim tell of a promotion."""
+    """Return whether the words of a claim report a promotion."""
     return "promoted" in text.lower()
 
 
 class ClaimValue(NamedTuple):
-    """A value: its words, where they end, and whether they are a person's name."""
+    """A value: its words, their end, and whether they are a person's name."""
 
     text: str
     end: int
@@ -167,7 +167,7 @@ class ClaimValue(NamedTuple):
 
 
 class ClaimValues:
-    """Reads values at places of one text, of which `prose` is the masked form."""
+    """Reads values at positions of one text; `prose` is the masked text."""
 
     def __init__(self, text: str, prose: str, mentions: Mapping[int, Mention]) -> None:
         self.text = text
@@ -175,7 +175,7 @@ class ClaimValues:
         self.mentions = mentions
 
     def named(self, at: int) -> ClaimValue | None:
-        """Return the name at a place, whole: not what is possessed or hyphenated after it."""
+        """Return the whole name at a position, without a possessive or hyphenated rest."""
         if self.prose.startswith("the ", at):
             at += 4
         mention = self.mentions.get(at)
@@ -184,7 +184,7 @@ class ClaimValues:
         return ClaimValue(mention.text, mention.end, mention.person)
 
     def home(self, at: int, *, lower: bool) -> ClaimValue | None:
-        """Return the name of where somebody lives, with the country after its comma.
+        """Return the name of a home, with the country after its comma.
 
         With `lower`, a known town may be written without a capital.
         """
@@ -202,7 +202,7 @@ class ClaimValues:
         return ClaimValue(self.text[start:end], end)
 
     def _town(self, at: int, lower: bool) -> ClaimValue | None:
-        """Return the known town at a place, of as many words as possible."""
+        """Return the known town at a position, with as many words as possible."""
         if self.prose.startswith("the ", at):
             at += 4
         shaped = _P.RIVERSIDE.match(self.prose, at)
@@ -218,7 +218,7 @@ class ClaimValues:
             end = at + len(name)
             if not is_place(name) or self._goes_on(end):
                 continue
-            # More is meant than the town: "York Minster", "Nice Guys".
+            # More than the town: "York Minster", "Nice Guys".
             if (mention is not None and mention.end > end) or _P.CAPITAL_NEXT.match(
                 self.prose, end
             ):
@@ -227,7 +227,7 @@ class ClaimValues:
         return None
 
     def title(self, at: int) -> ClaimValue | None:
-        """Return the title at a place: in quotes, or words with capitals."""
+        """Return the title at a position: in quotes, or in capitalised words."""
         quoted = _P.QUOTED.match(self.text, at)
         if quoted is not None:
             return ClaimValue(quoted[1], quoted.end())
@@ -237,7 +237,7 @@ class ClaimValues:
         return ClaimValue(self.text[at : match.end()], match.end())
 
     def plain(self, kind: str, at: int, end: int) -> ClaimValue | None:
-        """Return the favourite of a kind that is a plain thing: a colour, a dish."""
+        """Return a favourite that is a plain thing: a colour, a dish."""
         value = _P.PLAIN_VALUE.match(self.prose, at, end)
         if kind not in PLAIN_KINDS or value is None:
             return None
@@ -248,7 +248,7 @@ class ClaimValues:
         return ClaimValue(value[1], value.end())
 
     def of_thing(self, words: str, at: int) -> ClaimValue | None:
-        """Return the value at a place of what somebody has: a number, a name, a day."""
+        """Return the value of a possession at a position: a number, a name, a day."""
         kind = thing_of(words).kind
         if kind in ("person", "name"):
             named = self.named(at)
@@ -268,7 +268,7 @@ class ClaimValues:
         return None if kind == "token" and plain_word else ClaimValue(value, match.end())
 
     def firm(self, at: int) -> ClaimValue | None:
-        """Return the name of whom one works for, also one that no other name is like."""
+        """Return the name of an employer, also an unusual one."""
         found = self.named(at)
         if found is not None:
             return found
@@ -280,7 +280,7 @@ class ClaimValues:
         return ClaimValue(self.text[match.start("firm") : match.end()], match.end())
 
     def seat(self, at: int) -> int:
-        """Return where "in London" ends after the name of a company."""
+        """Return the end of "in London" after the name of a company."""
         found = self.home(at + 4, lower=False) if self.prose.startswith(" in ", at) else None
         return found.end if found is not None and is_place(found.text) else at
 
@@ -289,7 +289,7 @@ class ClaimValues:
 
 
 def fits(relation: str, named: ClaimValue) -> bool:
-    """Return whether one can live in what is named, or work there."""
+    """Return whether a named place or firm fits a relation: one can live or work there."""
     word = named.text.lower()
     if relation == LIVES_IN:
         return word in TOWNS or not (named.person or word in BRANDS)
@@ -297,7 +297,7 @@ def fits(relation: str, named: ClaimValue) -> bool:
 
 
 def is_place(text: str) -> bool:
-    """Return whether a place is known: a town, a state, a country, or one in a known one."""
+    """Return whether a place is known: a town, a state, a country, or a place in one of them."""
     if _P.RIVERSIDE.fullmatch(text.partition(", ")[0]) is not None:
         return True
     parts = text.lower().replace("’", "'").split(", ")
@@ -305,7 +305,7 @@ def is_place(text: str) -> bool:
 
 
 def may_be_town(text: str) -> bool:
-    """Return whether a name may be that of a town: not one of a team, a tool or a company."""
+    """Return whether a name may be a town's: not that of a team, a tool or a company."""
     if _P.TOWN.fullmatch(text) is None or text in ACRONYMS:
         return False
     words = text.lower().replace("-", " ").split()
@@ -313,19 +313,19 @@ def may_be_town(text: str) -> bool:
 
 
 def may_employ(text: str) -> bool:
-    """Return whether one who joined what is named may work there: no gym, and no network."""
+    """Return whether one can work for a named organisation that one joined: not a gym."""
     return _JOINED_FOR_ELSE.isdisjoint(text.lower().split())
 
 
 def is_known_person(name: str) -> bool:
-    """Return whether somebody is known to be called so: by a first name that people have."""
+    """Return whether a name has a known first name."""
     return name.lower().split()[0] in GIVEN_NAMES
 
 
 def is_one_named(role: str, named: ClaimValue) -> bool:
-    """Return whether a name is that of somebody's manager or wife, known as a person's or not.
+    """Return whether a name is that of the manager or wife in a role, known as a name or not.
 
-    Not if it is a word, or says how somebody is: no "Great", no "Catholic".
+    False for ordinary words and descriptions, such as "Great" or "Catholic".
     """
     words = named.text.lower().split()
     if words[0] in GIVEN_NAMES or (named.person and len(words) > 1):
@@ -336,7 +336,7 @@ def is_one_named(role: str, named: ClaimValue) -> bool:
 
 
 def _may_name(text: str) -> bool:
-    """Return whether a word that nobody knows may be a part of somebody's name."""
+    """Return whether an unknown word may be part of a person's name."""
     word = text.lower()
     if len(word) < NAME_CHARS_MIN or _P.ONE_NAME.fullmatch(text) is None:
         return False
@@ -346,7 +346,7 @@ def _may_name(text: str) -> bool:
 
 
 def asked_claims(question: str) -> list[AskedClaim]:
-    """Return which claims a question asks for; none for most questions."""
+    """Return the claims that a question asks for; none for most questions."""
     if len(question) > QUESTION_CHARS_MAX:
         return []
     return list(dict.fromkeys(_found(question)))

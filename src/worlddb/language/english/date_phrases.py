@@ -1,11 +1,11 @@
-"""Date phrases: which days, weeks, months and years a text means, seen from when it was said.
+"""Date phrases: the days, weeks, months and years in a text, relative to when it was said.
 
     "we met last Friday"  ──(said on 2023-05-03)──▶  2023-04-28
 
-A date read here becomes a fact, so there must be only one way to read it. "In March" needs a verb
-that says whether it is past, "next Friday" a day on which it cannot mean this week's, and "a few
-days ago" gives nothing. A duration ("for two weeks") is no date. Questions are read elsewhere
-(`ranking_features`): there a vague date is a useful hint.
+A date read here becomes a fact, so it must have only one reading. "In March" needs a verb with a
+tense, "next Friday" a day on which it cannot mean this week's, and "a few days ago" is not read. A
+duration ("for two weeks") is not a date. Questions are read by `ranking_features`, where a vague
+date is a useful hint.
 
 A `Period` is a day, a week, a month, a season or a year: a name with a first and a last day.
 """
@@ -24,33 +24,33 @@ from worlddb.language.text_tokens import MONTHS
 _P = Patterns("date_phrases")
 
 
-# Seen from the day they were said on, which for a quotation is not known.
+# Relative to the day of the text; unknown for a quotation.
 _RELATIVE = frozenset(("turned", "month", "weekday", "ago", "near", "day_month", "month_day"))
 _NOT_BEFORE = frozenset(("turned", "ago", "near"))
 _NOT_AFTER = frozenset(("turned", "near", "weekday", "month", "month_day"))
 
 SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9}
-# As names and verbs they need their capital, or a number beside them.
+# These are also ordinary words, so they need a capital or a number beside them.
 _WORDS_TOO = frozenset((3, 5))
 _NAMES_TOO = frozenset((4, 5, 6, 8))
-_ROUND_MIN = 10  # from here on, multiples of five are mostly not meant exactly
+_ROUND_MIN = 10  # from here on, multiples of five are mostly approximate
 _AGO_MAX = 60
-_UNSAID_DAYS_MAX = 270  # who means a day that is nearly a year away says the year
+_UNSAID_DAYS_MAX = 270  # for a day nearly a year away, people say the year
 _DAY = timedelta(days=1)
 PAST = "past"
 FUTURE = "future"
 _ENDS = ".!?\n\x00"
-SENTENCE_CHARS_MAX = 400  # as much around a date tells its tense
+SENTENCE_CHARS_MAX = 400  # characters around a date that are searched for its tense
 
 
 class DateMoment(NamedTuple):
-    """A date as it stands in a text: what is read, and against what."""
+    """A date during reading: its words, its place, and the day of the text."""
 
     low: str
     plain: str
     start: int
     end: int
-    begin: int  # where the words that lead to it begin
+    begin: int  # start of the words before it
     said: date
 
     @property
@@ -60,7 +60,7 @@ class DateMoment(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The words before it that the grammar wanted: "in", "since", "see you"."""
+        """The words before it that the grammar requires: "in", "since", "see you"."""
         return self.low[self.begin : self.start].strip()
 
     def tense(self) -> str | None:
@@ -68,14 +68,14 @@ class DateMoment(NamedTuple):
         return tense_around(self.low, self.start, self.end)
 
     def is_repeated(self) -> bool:
-        """Return whether the sentence speaks of what happens again and again, or of a condition."""
+        """Return whether the sentence is about repeated events or a condition."""
         return _P.REPEATED.search(_sentence_around(self.low, self.start, self.end)) is not None
 
 
 def dates_in(plain: str, said: date, low: str | None = None) -> list[Dated]:
     """Return the dates of a masked text that was said on a day, in order.
 
-    `low` is what `hinted_dates` has returned for it, if it was asked before.
+    `low` is the result of `hinted_dates` for the text, if it was called before.
     """
     low = hinted_dates(plain) if low is None else low
     return [] if low is None else list(_dates(low, plain, said))
@@ -109,7 +109,7 @@ def _period(kind: str, moment: DateMoment) -> Period | None:
 
 
 def _year_alone(moment: DateMoment) -> Period | None:
-    """A number after "in" is a year if nothing is counted with it: "in 2000 steps"."""
+    """Read a number after "in" as a year, unless it counts something: "in 2000 steps"."""
     number = int(moment.text)
     following = _P.NEXT_WORD.match(moment.low, moment.end)
     if not 1900 <= number <= 2100 or (following and following[1] not in STARTERS):
@@ -118,9 +118,9 @@ def _year_alone(moment: DateMoment) -> Period | None:
 
 
 def tense_around(low: str, start: int, end: int) -> str | None:
-    """Return the tense of the sentence around a date in a text in lower case; None in doubt.
+    """Return the tense of the sentence around a date in a text in lower case; None if unsure.
 
-    What happens again and again, or on a condition, has no tense here: it names no one day.
+    A repeated event and a condition have no tense here, because they name no single day.
     """
     sentence = _sentence_around(low, start, end)
     if _P.REPEATED.search(sentence) is not None:
@@ -144,12 +144,12 @@ def _sentence_around(low: str, start: int, end: int) -> str:
 def _numeric(moment: DateMoment) -> Period | None:
     first, second, year_ = map(int, moment.text.replace(".", "/").replace("-", "/").split("/"))
     if first <= 12 and second <= 12 and first != second:
-        return None  # Day and month are told apart by nothing.
+        return None  # Day and month cannot be distinguished.
     return day(date(year_, *((first, second) if second > 12 else (second, first))))
 
 
 def _spelled(moment: DateMoment) -> Period | None:
-    """May 3rd, 2023; the 3rd of May; May 2023."""
+    """Read "May 3rd, 2023", "the 3rd of May", "May 2023"."""
     number, written = _month_of(moment)
     digits = [word.strip(",") for word in moment.text.split() if word[0].isdigit()]
     years = [int(word) for word in digits if len(word) == 4 and word.isdigit()]
@@ -174,14 +174,14 @@ def _spelled(moment: DateMoment) -> Period | None:
 
 
 def _nearest_day(number: int, nth: int, said: date) -> Period | None:
-    """Return the one day near enough to be said without its year: the last or the next one."""
+    """Return the last or the next such day if only one is near enough to omit its year."""
     around = (day(date(said.year + step, number, nth)) for step in (-1, 0, 1))
     near = [one for one in around if _near_enough(one, said) is not None]
     return near[0] if len(near) == 1 else None
 
 
 def _month_of(moment: DateMoment) -> tuple[int, bool]:
-    """Return the number of the month that the words name, and whether it has its capital."""
+    """Return the number of the month in the words, and whether it has its capital."""
     for word in moment.text.replace(",", " ").split():
         for index, name in enumerate(MONTHS):
             if word == name or (word.strip(".")[:3] == name[:3] and len(word.strip(".")) <= 4):
@@ -196,7 +196,7 @@ def _season_year(moment: DateMoment) -> Period:
 
 
 def _month_alone(moment: DateMoment) -> Period | None:
-    """In March: the last one or the next, as the sentence says."""
+    """Read "in March": the last or the next one, by the tense of the sentence."""
     number, written = _month_of(moment)
     if not written and (number in _WORDS_TOO or number in _NAMES_TOO):
         return None
@@ -251,7 +251,7 @@ def _near(moment: DateMoment) -> Period:
 
 
 def _turned(moment: DateMoment) -> Period | None:
-    """Last, next or this: Friday, March, week, year, summer, night."""
+    """Read last, next or this: Friday, March, week, year, summer, night."""
     *turn, unit = moment.text.split()
     kind = turn[-1] if turn[-1] in ("past", "coming") else turn[0]
     said = moment.said
@@ -267,7 +267,7 @@ def _turned(moment: DateMoment) -> Period | None:
         return _turned_weekend(kind, moment)
     step = {"last": -1, "past": -1, "this": 0, "next": 1, "coming": 1}[kind]
     if unit == "week":
-        # For some the week begins on Sunday.
+        # For some people the week begins on Sunday.
         return None if said.weekday() == 6 else week(said + 7 * step * _DAY)
     if unit == "month":
         return month(said.year, said.month + step)
@@ -280,14 +280,14 @@ def _turned_weekday(kind: str, weekday: int, said: date) -> Period | None:
     ahead = (weekday - said.weekday()) % 7
     back = 7 - ahead
     if kind in ("last", "past"):
-        # The day before is "yesterday"; who says "last" may mean the one before.
+        # The day before is "yesterday"; "last" may then mean a week earlier.
         return None if kind == "last" and back == 1 else day(said - back * _DAY)
     if kind == "coming":
         return day(said + (ahead or 7) * _DAY)
     this_week = said.weekday() <= weekday
     if kind == "this":
         return day(said + ahead * _DAY) if this_week else None
-    # "Next" means this week's day for some; it is certain when that has passed.
+    # For some people "next" means this week's day; after that day it is unambiguous.
     return None if said.weekday() < weekday else day(said + (ahead or 7) * _DAY)
 
 
@@ -314,7 +314,7 @@ def _turned_month(kind: str, moment: DateMoment) -> Period | None:
         return month(said.year - (number >= said.month), number)
     if kind == "coming":
         return month(said.year + (number <= said.month), number)
-    # "Last March" in May and "next March" in January can each be one of two.
+    # "Last March" in May and "next March" in January are ambiguous.
     if kind == "last":
         return month(said.year - 1, number) if number >= said.month else None
     return month(said.year + 1, number) if number <= said.month else None

@@ -1,17 +1,17 @@
-"""English names: which stretches of a text are names, by their words and their place.
+"""English names: the names in a text, by their words and their positions.
 
     text ──▶ titles in quotes ──▶ runs of capitalised words ──▶ judged ──▶ mentions
     "Thanks, Dr. Maya van der Berg's dog"  ──▶  [Thanks]  [Dr. Maya van der Berg]
 
-A run goes on over one space, a particle ("van der"), an ampersand, and "of" after a word such as
+A run continues over one space, a particle ("van der"), an ampersand, and "of" after a word such as
 "University". It ends at a possessive, and at a word that is never part of a name.
 
-J1  A known name is a name wherever it stands. A word that is also an ordinary one is a name inside
-    a sentence if people bear it ("Will"), or if it is introduced as one ("a dog named Lucky").
-J2  Inside a sentence an unknown word with a capital is a name. At the start of a sentence it is
-    *unsure*: a name only if it is certain elsewhere. So is an ordinary word with a capital inside a
-    sentence, and in a text that begins small every small word that is no ordinary one.
-J3  Ordinary words together are a heading or emphasis, no name, unless they are a known one.
+J1  A known name is a name in every position. A known name that is also an ordinary word is a name
+    inside a sentence if people have it ("Will"), or if it is introduced ("a dog named Lucky").
+J2  Inside a sentence an unknown capitalised word is a name. At the start of a sentence it is
+    *unsure*: a name only if it is certain elsewhere. So is an ordinary capitalised word inside a
+    sentence, and in a text that begins in lower case every word that is not ordinary.
+J3  Several ordinary words together are a heading or emphasis, unless they are a known name.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from worlddb.language.word_forms import fold
 _P = Patterns("name_judgement")
 _RUNS = Patterns("name_runs")
 
-ACRONYM_MAX = 6  # UNICEF has six letters; longer capitals are emphasis.
-TITLE_WORDS_MAX = 8  # A longer quotation is speech, not a title.
-LOWER_NAMES_MAX = 12  # Each is looked up; what a message is about stands near its beginning.
+ACRONYM_MAX = 6  # UNICEF has six letters; longer capitals are emphasis
+TITLE_WORDS_MAX = 8  # a longer quotation is speech, not a title
+LOWER_NAMES_MAX = 12  # each is looked up; the subject is near the beginning of a message
 RUN_WORDS_MAX = 8  # longer runs are headings or shouting
 _KNOWN = GIVEN | PLACE_NAMES | BRANDS
 _DOTTED_PLACES = frozenset(("U.S.", "U.K.", "U.S.A.", "D.C.", "U.N.", "E.U."))
@@ -74,7 +74,7 @@ _BEFORE_NAMES = frozenset(",;%$&")
 
 
 class NameToken(NamedTuple):
-    """A capitalised word, `word` in lower case; `ends`: a name does not go on after it."""
+    """A capitalised word, `word` in lower case; `ends` if a name does not continue after it."""
 
     start: int
     end: int
@@ -87,8 +87,8 @@ class NameToken(NamedTuple):
 class NameRun(NamedTuple):
     """Tokens that may be one name.
 
-    `owned`: they come right after a possessive. `partial`: "of" or "the" binds them to another
-    run, so that what they name alone is less than what is meant (Cliffs of Moher).
+    `owned` if they follow a possessive directly. `partial` if "of" or "the" binds them to another
+    run, so that they are only part of a name (Cliffs of Moher).
     """
 
     tokens: tuple[NameToken, ...]
@@ -97,7 +97,7 @@ class NameRun(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Where a name is, and whether it is certain and a person's (or a pet's)."""
+    """The position of a name, and whether it is certain and a person's (or a pet's)."""
 
     start: int
     end: int
@@ -106,25 +106,25 @@ class Verdict(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What a run is judged against: the masked text, its words in lower case, who speaks."""
+    """The context of a run: the masked text, its words in lower case, and the speakers."""
 
     plain: str
     lower: Set[str]
     speakers: Set[str]
 
     def ordinary(self, word: str) -> bool:
-        """Return whether a word is an ordinary one, here or in general."""
+        """Return whether a word is ordinary, here or in general."""
         return looks_ordinary(word) or word in self.lower
 
     def known(self, word: str) -> bool:
-        """Return whether a word is a name wherever it stands."""
+        """Return whether a word is a name in every position."""
         return word in _KNOWN or word in self.speakers
 
 
 def mentions_in(text: str, plain: str, speakers: Set[str]) -> list[Mention]:
-    """Return the names in `text`, in order; `plain` is the text with what is no prose masked.
+    """Return the names in `text`, in order; `plain` is the masked text.
 
-    `speakers` are the names of those who take part, in lower case: names wherever they stand.
+    `speakers` are the names of the participants, in lower case: names in every position.
     """
     titles, plain = _titles(plain)
     scene = Scene(plain, frozenset(_P.LOWER.findall(plain)), speakers)
@@ -144,16 +144,16 @@ def mentions_in(text: str, plain: str, speakers: Set[str]) -> list[Mention]:
 
 
 def _lower_names(plain: str) -> Iterator[Mention]:
-    """Yield the words in lower case that are no ordinary ones: who begins small may go on so."""
+    """Yield words in lower case that are not ordinary: the text may not use capitals."""
     for match in _P.LOWER_NAME.finditer(plain):
         if not looks_ordinary(match[0]) and match[0] not in NEVER:
             yield Mention(match.start(), match.end(), match[0], False, False)
 
 
 def _titles(plain: str) -> tuple[list[tuple[int, int]], str]:
-    """Return where titles of works stand in quotes, and the text with all such quotes masked.
+    """Return the positions of titles in quotes, and the text with all such quotes masked.
 
-    Words in a quoted title are capitalised for its sake, so none of them alone is a name there.
+    Words in a quoted title are capitalised as a title, so none of them alone is a name there.
     """
     found: list[tuple[int, int]] = []
 
@@ -176,7 +176,7 @@ def _titles(plain: str) -> tuple[list[tuple[int, int]], str]:
 
 
 def judged(run: NameRun, scene: Scene) -> Verdict | None:
-    """Return the name in a run, or None if there is none for sure."""
+    """Return the name in a run; None if there is no certain one."""
     tokens = run.tokens
     starts = starts_sentence(scene.plain, tokens[0].start)
     if starts and len(tokens) == 1 and tokens[0].word in STARTERS:
@@ -201,7 +201,7 @@ def judged(run: NameRun, scene: Scene) -> Verdict | None:
 
 
 def _owns_a_title(token: NameToken, scene: Scene) -> bool:
-    """Return whether what is owned may be part of the name: Schindler's List, Sarah's Honda."""
+    """Return whether a possession may be part of the name: Schindler's List, Sarah's Honda."""
     owned = _P.OWNED.match(scene.plain, token.end)
     return owned is not None and not scene.known(owned[1].lower())
 
@@ -228,7 +228,7 @@ def _spelled_out(tokens: tuple[NameToken, ...], scene: Scene) -> bool:
 
 
 def _opening(tokens: tuple[NameToken, ...], scene: Scene) -> Verdict | None:
-    """Judge several words at the start of a sentence: is the first one part of the name?"""
+    """Judge several words at the start of a sentence: does the name include the first one?"""
     first, second = tokens[0].word, tokens[1].word
     if scene.known(first) or first in TITLES or first in _OPENERS or first.endswith("."):
         return _inside(tokens, scene)
@@ -245,7 +245,7 @@ def _opening(tokens: tuple[NameToken, ...], scene: Scene) -> Verdict | None:
 
 
 def _inside(tokens: tuple[NameToken, ...], scene: Scene) -> Verdict | None:
-    """Judge several words that have their capitals for themselves."""
+    """Judge several words that are not at the start of a sentence."""
     words = [token.word for token in tokens]
     start, end = tokens[0].start, tokens[-1].end
     if words[0] in TITLES:
@@ -315,7 +315,7 @@ def _one(token: NameToken, starts: bool, scene: Scene) -> Verdict | None:
 
 
 def _acronym(token: NameToken, scene: Scene) -> Verdict | None:
-    """Judge a word in capitals: a known one, or whom somebody works for; else it is emphasis."""
+    """Judge a word in capitals: a known one, or an employer; otherwise it is emphasis."""
     plain, start, end = scene.plain, token.start, token.end
     written = plain[start:end]
     found = Verdict(start, end, True, False)
@@ -333,7 +333,7 @@ def _acronym(token: NameToken, scene: Scene) -> Verdict | None:
 
 
 def runs_in(plain: str) -> Iterator[NameRun]:
-    """Yield the runs of a masked text, in order, cut at what is never part of a name."""
+    """Yield the runs of a masked text in order, cut at words that are never part of a name."""
     run: list[NameToken] = []
     owned = partial = False
     for match in _RUNS.TOKEN.finditer(plain):
@@ -354,7 +354,7 @@ def runs_in(plain: str) -> Iterator[NameRun]:
 
 
 def starts_sentence(plain: str, position: int) -> bool:
-    """Return whether a word at `position` may have its capital for its place alone."""
+    """Return whether a word at `position` may be capitalised only as the first of a sentence."""
     index = position - 1
     if index < 0 or plain[index] != " ":
         return True
@@ -402,7 +402,7 @@ def _marked(plain: str, start: int, end: int, word: str, raised: bool) -> NameTo
 
 
 def _is_pair(plain: str, start: int, end: int) -> bool:
-    """Return whether a word with 's belongs to a known name with its neighbour: Trader Joe's."""
+    """Return whether a word with 's and its neighbour are a known name: Trader Joe's."""
     near = plain[max(0, start - 24) : end + 24].replace("’", "'").lower()
     return any(pair in near for pair in _PAIRS)
 
@@ -454,6 +454,6 @@ def _never(run: list[NameToken], index: int) -> bool:
     if token.word in _TRADES and not last:
         return True
     if token.word in NEVER:
-        # "Uncle" is nobody, "Uncle Bob" is.
+        # "Uncle" alone is nobody, "Uncle Bob" is somebody.
         return token.word not in TITLES or last
     return token.raised and token.word.upper() in _INITIALISMS

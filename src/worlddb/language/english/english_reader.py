@@ -1,20 +1,19 @@
-"""English reader: the entry point of the English pack, and the claims that sentences state.
+"""English reader: the entry point of the English pack, and the claims in sentences.
 
     I moved to Oslo last week.        the speaker   lives in       Oslo     since 2023-04-30
     Sarah now works at Kolibri.       Sarah         works at       Kolibri
     My favourite colour is green.     the speaker   favorite color green
     I no longer work at Tern.         the speaker   works at       no longer Tern
-    I live in Oslo and work at Tern.  two claims that share their subject
+    I live in Oslo and work at Tern.  two claims with one subject
 
-Only claims with one value at a time are read, and only where the sentence leaves no doubt.
+Only claims with one value at a time are read, and only from unambiguous sentences.
 
 C1  A claim is a whole sentence or clause that fits one of a few frames from its first word on, and
-    ends there or goes on in a known way. Questions, suppositions, plans, quotations, reports of
-    others and what was once so fit none; nor does what follows "Translate this:".
-C2  What one can have several of is never a claim: places visited, friends, languages, likes.
-C3  What is taken back in the same message ("Just kidding!") was never claimed.
-C4  Habits and preferences are many, so each is a relation of its own; only a sentence that states a
-    change replaces anything.
+    ends there or continues in a known way. Questions, suppositions, plans, quotations, reports of
+    others and past states fit none; nor does a text after "Translate this:".
+C2  A relation with several values is never a claim: places visited, friends, languages, likes.
+C3  A claim that the same message takes back ("Just kidding!") does not count.
+C4  Each habit or preference is a relation of its own; only a sentence about a change replaces one.
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ from worlddb.language.language_reader import SPEAKER, Dated, Mention, StatedClai
 
 _P = Patterns("claims")
 
-OBJECT_WORDS_MAX = 2  # "red meat"; longer objects may be all that was given up
+OBJECT_WORDS_MAX = 2  # "red meat"; longer objects may limit what was given up
 
 _NO_OBJECT = DOUBTS | listed("hedges", "no value") | listed("hedges", "no object")
 
 
 class ClaimPlace(NamedTuple):
-    """Where a claim may begin: a sentence, whose it is, and where the words after them begin."""
+    """A possible start of a claim: its sentence, its owner, and the position after the owner."""
 
     sentence: ClaimSentence
     begin: int
@@ -87,7 +86,7 @@ def claims_in(
     *,
     note: bool = False,
 ) -> list[StatedClaim]:
-    """Return the claims of a text, in order; `plain` is the text with what is no prose masked.
+    """Return the claims of a text, in order; `plain` is the masked text.
 
     In a `note` about the speaker the subject may be left out: "Lives in Oslo".
     """
@@ -107,7 +106,7 @@ def claims_in(
 def _without_subject(
     text: str, plain: str, mentions: Sequence[Mention], dates: Sequence[Dated]
 ) -> list[StatedClaim]:
-    """Return what a text claims that is one statement and begins with its verb."""
+    """Return the claims of a text that is a single statement and begins with its verb."""
     subject = "i " if plain.lstrip()[:1].islower() else "I "
     size = len(subject)
     moved = [each._replace(start=each.start + size, end=each.end + size) for each in mentions]
@@ -115,7 +114,7 @@ def _without_subject(
     found = list(ClaimReader(subject + text, subject + plain, moved, days).found())
     whole = found and (found[0].start, found[-1].end) == (0, len(plain.rstrip()) + size)
     single = len(list(sentences_in(subject + plain, moved))) == 1
-    # "Moved to Falcon" is about anything.
+    # "Moved to Falcon" can be about anything.
     if not whole or not single or any(one.vague for one in found):
         return []
     return [one._replace(start=max(one.start - size, 0), end=one.end - size) for one in found]
@@ -137,7 +136,7 @@ class ClaimReader:
         self._read: dict[tuple[str | int, int], list[StatedClaim]] = {}
 
     def found(self) -> Iterator[StatedClaim]:
-        """Yield the claims of each sentence, one for each place where one may begin."""
+        """Yield the claims of each sentence, from each possible start."""
         for sentence in sentences_in(self.plain, self.all):
             if _P.HINT.search(self.plain, sentence.start, sentence.end) is None:
                 continue
@@ -176,7 +175,7 @@ class ClaimReader:
         return place.sentence.start if first else place.begin
 
     def _onward(self, place: ClaimPlace, at: int) -> list[StatedClaim]:
-        """Return what a clause claims that goes on at `at` about the same subject."""
+        """Return the claims of a clause that continues at `at` with the same subject."""
         match = _P.AND.match(self.plain, at, place.sentence.end)
         if match is None or (match["who"] and place.owner != SPEAKER):
             return []
@@ -185,13 +184,13 @@ class ClaimReader:
             begin += 1
         key = place.owner, match.end()
         if key not in self._read:
-            self._read[key] = []  # Each clause is read once, however often it is come to.
+            self._read[key] = []  # Each clause is read only once.
             onward = ClaimPlace(place.sentence, begin, place.owner, match.end())
             self._read[key] = list(self._doing(onward))
         return self._read[key]
 
     def _gone(self, at: int) -> bool:
-        """Return whether somebody else is said to have gone: "My boss is Anna, Tom retired"."""
+        """Return whether another person is said to have left: "My boss is Anna, Tom retired"."""
         comma = _P.COMMA.match(self.plain, at)
         _, other = self.mentions.get(comma.end() if comma is not None else -1, (0, None))
         if other is None or not other.person:
@@ -210,7 +209,7 @@ class ClaimReader:
         rest = rest_of(self.plain, at, sentence, self.dates, goes_on)
         if rest is None or is_doubtful(self.plain[sentence.start : place.begin]):
             return None
-        # A claim that follows has been looked at up to its own end.
+        # A following claim has been read up to its own end.
         rest_of_it = self.plain[rest.end : sentence.end]
         return rest if self._onward(place, rest.end) or not is_doubtful_rest(rest_of_it) else None
 
@@ -225,9 +224,9 @@ class ClaimReader:
         lasts: bool = False,
         yields: bool = False,
     ) -> Iterator[StatedClaim]:
-        """Yield a claim that goes up to `at`, if its sentence ends there or goes on well.
+        """Yield a claim that ends at `at`, if its sentence ends there or continues in a known way.
 
-        What `lasts` has to say for how long: who has lived in Rome may have left.
+        A claim that `lasts` needs a duration: "I have lived in Rome" may be over.
         """
         rest = self._rest(place, at, relation if value else "")
         if rest is None or not (rest.lasting or rest.bounded if lasts else not rest.lasting):
@@ -239,7 +238,7 @@ class ClaimReader:
         )
 
     def _value(self, place: ClaimPlace, relation: str, at: int) -> ClaimValue | None:
-        """Return the home or the firm at a place; who writes "i" writes "rome"."""
+        """Return the home or employer at a position, in lower case if the writer uses it ("i")."""
         if relation == LIVES_IN:
             return self.values.home(at, lower=self.plain[place.sentence.start].islower())
         found = self.values.firm(at)
@@ -248,7 +247,7 @@ class ClaimReader:
     def _origin(
         self, place: ClaimPlace, at: int, read: Callable[[int], ClaimValue | None]
     ) -> tuple[int | None, str]:
-        """Return where the words after "from A to" begin, and A; None if nothing leads there."""
+        """Return the position after "from A to", and A; None if the text there is different."""
         was = ""
         start = _P.FROM.match(self.plain, at, place.sentence.end)
         if start is not None:
@@ -262,11 +261,11 @@ class ClaimReader:
     def _instead(
         self, place: ClaimPlace, at: int, read: Callable[[int], ClaimValue | None]
     ) -> tuple[int, str]:
-        """Return where ", not Rome" ends that follows a value, and Rome; else the same place."""
+        """Return the end of ", not Rome" after a value, and Rome; otherwise the same position."""
         match = _P.NOT_THAT.match(self.plain, at, place.sentence.end)
         other = read(match.end()) if match is not None else None
         if other is None or self.text[at - len(other.text) : at] == other.text:
-            return at, ""  # "I work at Tern, not for Tern" says how.
+            return at, ""  # "I work at Tern, not for Tern" is about how.
         over = _P.ANY_MORE.match(self.plain, other.end, place.sentence.end)
         return (over.end() if over is not None else other.end), other.text
 
@@ -285,8 +284,8 @@ class ClaimReader:
     def _leaving(self, place: ClaimPlace) -> Iterator[StatedClaim]:
         """Read "I left Rome and now live in Lyon", "I quit Tern", "I left Tern and joined Ibis".
 
-        Who left Rome alone may be back at night. Who quits ends that work alone: one quits a gym,
-        and joins one, as well.
+        To leave Rome alone may be a trip. To quit ends that work alone, because one also quits, and
+        joins, a gym.
         """
         left = self._match(_P.LEFT, place)
         match = left or self._match(_P.QUIT, place)
@@ -351,7 +350,7 @@ class ClaimReader:
         value = read(at) if at is not None else None
         if value is None:
             return
-        # One moves to another tool, too, and a team does: "we moved to Linux".
+        # One also moves to another tool, and so does a team: "we moved to Linux".
         sure = match is not moved or "relocated" in match[0].lower()
         sure = sure or is_place(value.text) or is_place(was)
         alone = place.owner == SPEAKER and self.plain[place.begin] in "iI"
@@ -359,7 +358,7 @@ class ClaimReader:
             yield from self._ended(place, value.end, relation, value.text, was)
 
     def _joining(self, place: ClaimPlace) -> Iterator[StatedClaim]:
-        """Read "I joined Kolibri as a designer"; one joins a gym as well."""
+        """Read "I joined Kolibri as a designer"; without a role it may be a gym."""
         match = self._match(_P.JOINED, place)
         value = self.values.named(match.end()) if match is not None else None
         if value is None or not fits(WORKS_AT, value):
@@ -371,7 +370,7 @@ class ClaimReader:
             yield from self._ended(place, work.end(), WORKS_AT, value.text)
 
     def _occupation(self, place: ClaimPlace) -> Iterator[StatedClaim]:
-        """Read "I'm now a nurse"; "I'm a nurse" ends nothing, for one may be many things."""
+        """Read "I'm now a nurse"; "I'm a nurse" ends nothing, because one may be several things."""
         changed = self._match(_P.IS_NOW_WORK, place)
         match = changed or self._match(_P.IS_WORK, place)
         yields = changed is None and match is not None and not match["now"]
@@ -385,7 +384,7 @@ class ClaimReader:
         where = self.values.named(at.end()) if at is not None else None
         end = where.end if where is not None else match.end()
         for found in self._ended(place, end, JOB_TITLE, match["work"], yields=yields):
-            # "I am now a nurse at Tern" may lend its subject to what it goes on with.
+            # "I am now a nurse at Tern" may share its subject with the next clause.
             yield found._replace(end=match.end()) if where is not None and not yields else found
 
     def _aging(self, place: ClaimPlace) -> Iterator[StatedClaim]:
@@ -411,7 +410,7 @@ class ClaimReader:
         over = _P.ANY_MORE.match(self.plain, at, place.sentence.end)
         at = over.end() if over is not None else at
         rest = self.plain[at : place.sentence.end].strip(" .!")
-        # "I stopped eating", "I stopped drinking last night": for a while.
+        # "I stopped eating", "I stopped drinking last night": only for a while.
         if not what and (verb == "eat" or (verb == "drink" and rest)):
             return
         ends = bool(match["ends"] or match["not"])
@@ -424,13 +423,13 @@ class ClaimReader:
         yield from self._ended(place, at, relation, *(("", value) if ends else (value, "")))
 
     def _stands_alone(self, place: ClaimPlace) -> bool:
-        """Return whether nothing comes before a claim that might narrow it, and it is of one."""
+        """Return whether nothing before a claim narrows it, and it is about one person."""
         before = self.plain[place.sentence.start : place.begin]
         ours = self.plain[place.begin : place.begin + 3].lower() == "we "
         return not ours and _P.NO_FRAME.fullmatch(before) is not None
 
     def _object(self, at: int, end: int) -> tuple[int, str]:
-        """Return where the one or two plain words end that a habit is about, and the words."""
+        """Return the end of the one or two plain words that a habit is about, and the words."""
         words: list[str] = []
         while len(words) < OBJECT_WORDS_MAX:
             match = _P.OBJECT_WORD.match(self.plain, at, end)
@@ -456,12 +455,12 @@ class ClaimReader:
             return
         now = match["now"] or _P.NOW.match(self.plain, match.end(), end)
         for found in self._ended(place, match.end(), relation, value, yields=not now):
-            # "I prefer light mode now, but dark mode at night": one has both.
+            # "I prefer light mode now, but dark mode at night": both are preferences.
             if found.end == end:
                 yield found
 
     def _meeting(self, place: ClaimPlace) -> Iterator[StatedClaim]:
-        """Read "our standup is now at 10am", if no day is told: it may be of that day only."""
+        """Read "our standup is now at 10am" if no day is told: it may be for that day only."""
         match = self._match(_P.MEETING, place)
         if match is None or self.plain[match.end() : place.sentence.end].strip(" .!"):
             return
@@ -474,7 +473,7 @@ class ClaimReader:
     # -- what somebody has -------------------------------------------------------------------------
 
     def _having(self, place: ClaimPlace) -> Iterator[StatedClaim]:
-        """Read what follows "my" or "Sarah's"."""
+        """Read the clause after "my" or "Sarah's"."""
         favourite = self._match(_P.FAVOURITE, place)
         if favourite is not None:
             yield from self._favourite(place, favourite)
@@ -489,7 +488,7 @@ class ClaimReader:
         if match is None:
             return
         words, thing = match["thing"], claim_values.thing_of(match["thing"])
-        # Who says "my name is" may have several; a note about the user tells the one.
+        # The speaker may have several names; a note about the user has the one.
         mine = _P.WHOSE.match(self.text, place.begin) is not None
         if mine and thing.relation in ("name", "first name"):
             return
@@ -506,14 +505,14 @@ class ClaimReader:
             return
         at, was = self._instead(place, value.end, lambda at: self.values.of_thing(words, at))
         for found in self._ended(place, at, thing.relation, value.text, was):
-            # "My wife is Igbo": of a word that nobody knows, more has to be said.
+            # "My wife is Igbo": an unknown word needs more evidence.
             unknown = person and not (was or name_of or is_known_person(value.text))
             unsure = unknown and _P.NEW.search(self.plain, found.start, found.end) is None
-            # "My manager there is Ruth": at one place of perhaps several.
+            # "My manager there is Ruth": at one of perhaps several places.
             yield found._replace(yields=unsure or bool(joined["there"]))
 
     def _altered(self, place: ClaimPlace, words: str, at: int) -> Iterator[StatedClaim]:
-        """Read the values after "I changed my email" or "my email has changed"."""
+        """Read the value after "I changed my email" or "my email has changed"."""
         start, was = self._origin(place, at, lambda at: self.values.of_thing(words, at))
         value = self.values.of_thing(words, start) if start is not None else None
         if value is not None:
@@ -537,7 +536,7 @@ class ClaimReader:
 
 
 class EnglishReader:
-    """Reads English texts: a `LanguageReader`, which says what each of these does."""
+    """Reads English texts; see `LanguageReader` for the methods."""
 
     titles: Set[str] = TITLES
     is_ordinary = staticmethod(looks_ordinary)

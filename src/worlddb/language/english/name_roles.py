@@ -1,21 +1,20 @@
-"""Name roles and relations: who the names in a text are to whom, and how two things hang together.
+"""Name roles and relations: the roles of names in a text, and relations between two things.
 
     my manager, Sarah Chen, …   Sarah (my sister)   Dr. Chen, our landlord   Tom's wife Mary
     my dog is called Max        Robert, also known as Bob    X (formerly Twitter)
     International Business Machines (IBM)    my name is Ana
 
-Each rule looks only at the words right before a mention, right after it, or between two that
-follow each other. A list reads like an apposition ("my boss, Sarah, and Tom"): such a place gives
-nothing.
+Each rule reads only the words directly before a mention, directly after it, or between two
+neighbours. A list looks like an apposition ("my boss, Sarah, and Tom") and is not read.
 
-*Relations* are what a text says of how two things hang together (`relations_in`).
+*Relations* connect two things in a text (`relations_in`).
 
     The Great Storm caused the Severn Flood.       Rex is a Labrador.
         ╰─ source ╯ frame      ╰─ target ─╯        A Labrador is a kind of dog.
 
-The source opens its sentence, a frame of `frames.txt` follows and nothing else, and the target ends
-its clause. Both are names of the text or written like names; of kinds, any noun will do. Where
-anything in the sentence denies, asks or supposes, nothing is read.
+The source opens its sentence, a frame of `frames.txt` follows directly, and the target ends its
+clause. Both are names of the text or written like names; for kinds, any noun is allowed. A sentence
+with a denial, question or supposition is not read.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ _QUALIFIERS = listed("roles", "qualifiers")
 _INTRODUCING = ("named ", "called ", 'named "', 'called "', "named “", "called “")
 _SELF_ENDS = ("name is ", "name's ", "name’s ", " me ")
 
-BEFORE_MAX = 80  # Room for the longest introduction of a name.
+BEFORE_MAX = 80  # characters; room for the longest introduction of a name
 
 _MODIFIERS = listed("roles", "modifiers")
 _LIVING = PERSONS | MANY | PETS
@@ -76,7 +75,7 @@ _IRREGULAR = {many: one for one, many in sections("language.english", "roles.txt
 
 
 class RolePhrase(NamedTuple):
-    """What precedes a name, as "my older sister": whose, what, and how it is tied to the name."""
+    """The words before a name, as "my older sister": owner, role, and the link to the name."""
 
     start: int
     owner: str
@@ -87,7 +86,7 @@ class RolePhrase(NamedTuple):
 
 
 def role_before(plain: str, position: int) -> RolePhrase | None:
-    """Return the role that stands before a name at `position`, if one does."""
+    """Return the role before a name at `position`, if there is one."""
     offset = max(0, position - BEFORE_MAX)
     nearest = _P.OWNER.match(plain, offset, position)
     if nearest is None:
@@ -104,7 +103,7 @@ def role_before(plain: str, position: int) -> RolePhrase | None:
 
 
 def role_of(words: list[str]) -> tuple[str, bool] | None:
-    """Return the role that words such as "older sister" name, and whether it is several."""
+    """Return the role in words such as "older sister", and whether it is plural."""
     last = words[-1].lower()
     plural = False
     if last not in _ROLES:
@@ -120,7 +119,7 @@ def role_of(words: list[str]) -> tuple[str, bool] | None:
 
 
 def introduced(plain: str, position: int) -> bool:
-    """Return whether what stands at `position` is introduced as a name."""
+    """Return whether the words at `position` are introduced as a name."""
     if _P.INTRODUCED.search(plain, max(0, position - BEFORE_MAX), position) is not None:
         return True
     role = role_before(plain, position)
@@ -128,7 +127,7 @@ def introduced(plain: str, position: int) -> bool:
 
 
 def explained(plain: str, position: int) -> bool:
-    """Return whether what ends at `position` is said to be somebody's: "Bella is our cat"."""
+    """Return whether the name that ends at `position` is explained: "Bella is our cat"."""
     match = _P.EXPLAINED.match(plain, position)
     role = role_of(match[1].split()) if match is not None else None
     return role is not None and role[0].split()[-1] in _LIVING
@@ -140,20 +139,20 @@ def letters_after(plain: str, position: int) -> re.Match[str] | None:
 
 
 def initials(text: str) -> str:
-    """Return the capitals that the words of a long name begin with; empty for a single word."""
+    """Return the capital initials of a long name; empty for a single word."""
     words = [word for word in re.split(r"[\s-]+", text) if word[:1].isupper()]
     return "".join(word[0] for word in words) if len(words) > 1 else ""
 
 
 def namings_in(plain: str, mentions: Sequence[Mention], speakers: Set[str]) -> list[Naming]:
-    """Return what a masked text says of its mentions, in order.
+    """Return the roles, aliases and identities that a masked text gives its mentions, in order.
 
-    `speakers` are the names of those who take part in a conversation, in lower case. One of them
-    after a comma is spoken to, not spoken of: "How is your dog, Caroline?"
+    `speakers` are the names of the participants in a conversation, in lower case. A speaker's name
+    after a comma is an address, not a mention: "How is your dog, Caroline?"
     """
     found: list[Naming] = []
     for index, mention in enumerate(mentions):
-        if not in_quotes(plain, mention.start):  # "my" is another's there
+        if not in_quotes(plain, mention.start):  # "my" is somebody else's there
             found += _before(plain, mentions, index, speakers)
             found += _after(plain, mention, index, speakers)
             if _names_self(plain, mention):
@@ -188,9 +187,9 @@ def _before(
 
 
 def _apposed(plain: str, mention: Mention, end: int, speakers: Set[str]) -> bool:
-    """Return whether a name between commas is meant by what stands before the first.
+    """Return whether a name between commas belongs to the words before the first comma.
 
-    At the end of a sentence it may be the name of who is spoken to, unless nobody is.
+    At the end of a sentence it may be an address, if there is somebody to address.
     """
     name = mention.text.lower()
     if any(speaker.startswith(name) for speaker in speakers):
@@ -199,7 +198,7 @@ def _apposed(plain: str, mention: Mention, end: int, speakers: Set[str]) -> bool
 
 
 def _tied(plain: str, before: RolePhrase, end: int) -> bool:
-    """Return whether "my sister" and the name after it are surely one and the same."""
+    """Return whether "my sister" and the name after it are surely the same person."""
     start = max(0, before.start - BEFORE_MAX)
     if before.tie == "":
         verb = (plain[start : before.start].lower().split() or [""])[-1]
@@ -221,13 +220,13 @@ def _tied(plain: str, before: RolePhrase, end: int) -> bool:
 
 
 def _alias(role: str, phrase: str) -> str:
-    """Return the words that may serve as an alias; none if people have several such."""
+    """Return the words that can be an alias; empty if a person can have several such."""
     several = role.split()[-1] in MANY and not role.startswith("best ")
     return "" if several else " ".join(phrase.split())
 
 
 def _list_end(plain: str, mentions: Sequence[Mention], index: int) -> int:
-    """Return the last of the mentions that go on a list: my dogs Max, Bella and Luna."""
+    """Return the index of the last mention of a list: my dogs Max, Bella and Luna."""
     while index + 1 < len(mentions):
         following = mentions[index + 1]
         if not _P.LISTED.fullmatch(plain, mentions[index].end, following.start):
@@ -258,7 +257,7 @@ def _after(plain: str, mention: Mention, index: int, speakers: Set[str]) -> Iter
 def _between(
     plain: str, mentions: Sequence[Mention], index: int, speakers: Set[str]
 ) -> Iterator[Naming]:
-    """Read what stands between a mention and the one before it."""
+    """Read the words between a mention and the one before it."""
     first, second = mentions[index - 1], mentions[index]
     gap = (first.end, second.start)
     if second.start - first.end > BEFORE_MAX:
@@ -293,7 +292,7 @@ def _otherwise(plain: str, first: Mention, gap: tuple[int, int]) -> bool:
 
 
 def _fits(role: str, mention: Mention) -> bool:
-    """Return whether a name may bear a role: no company is a sister, no person a school."""
+    """Return whether a name fits a role: a company is not a sister, a person not a school."""
     head = role.split()[-1]
     if head in THINGS:
         return not mention.person or head in _RIDDEN
@@ -319,7 +318,7 @@ def _names_self(plain: str, mention: Mention) -> bool:
 
 
 _R = Patterns("text_relations")
-# The group of a frame, its edge type, and whether what stands second is the source.
+# Group of a frame, its edge type, and whether the second end is the source.
 _FRAMES = (
     ("causes", "causes", False),
     ("caused_by", "causes", True),
@@ -335,12 +334,12 @@ KIND_WORDS_MAX = 2  # "guide dog"; more words are a description
 
 
 def is_denied(text: str) -> bool:
-    """Return whether words deny, ask or suppose what they say."""
+    """Return whether words deny, ask or suppose."""
     return _R.DENIED.search(text) is not None
 
 
 def relations_in(text: str, plain: str, mentions: Sequence[Mention]) -> list[StatedRelation]:
-    """Return the relations that a text surely states; an end may be no mention yet."""
+    """Return the relations that a text states for certain; an end need not be a mention."""
     if _R.HINT.search(plain) is None:
         return []
     known = {(each.start, each.end): each for each in mentions}
@@ -362,8 +361,8 @@ def relations_in(text: str, plain: str, mentions: Sequence[Mention]) -> list[Sta
 
 
 def _is_end(each: Mention, is_name: bool, type_: str, side: str) -> bool:
-    """Return whether something can be an end of a relation."""
-    if each.person:  # That somebody came before somebody says nothing of the order of the two.
+    """Return whether a mention or word can be an end of a relation."""
+    if each.person:  # "Ann came before Bob" is not an order in time.
         return type_ == "instance_of" and side == "source"
     if is_name:
         return True
@@ -375,13 +374,13 @@ def _is_end(each: Mention, is_name: bool, type_: str, side: str) -> bool:
         return len(words) <= KIND_WORDS_MAX and plain[0] not in STARTERS
     if not all(word[0].isupper() or word in SMALL for word in words):
         return False
-    # A word at the start of a sentence has its capital for its place.
+    # A word at the start of a sentence may be capitalised only for its position.
     is_own = side == "target" or not (looks_ordinary(plain[0]) or plain[0] in STARTERS)
     return len(words) > 1 or (is_own and not of_a_people(plain[0]) and plain[0] not in _CALENDAR)
 
 
 def _is_doubtful(plain: str, match: re.Match[str]) -> bool:
-    """Return whether the sentence of a relation denies, asks, supposes or quotes it."""
+    """Return whether the sentence of a relation denies, asks, supposes or quotes."""
     rest = _R.SENTENCE.match(plain, match.end())
     said = plain[match.end("source") : match.end() if rest is None else rest.end()]
     return is_denied(said) or in_quotes(plain, match.start("source"))

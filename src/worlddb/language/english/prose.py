@@ -1,21 +1,21 @@
-"""Prose: the English word lists, the grammar's patterns, running text, and what surrounds a claim.
+"""Prose: the English word lists, the grammar's patterns, masked text, and the context of claims.
 
     listed("words", "never")       a section of one of the word lists beside this module
     Patterns("claims").MOVED       a pattern of `grammar.txt`, compiled when it is first used
-    plain_prose(text)              the text with all that is no running text blotted out
-    sentences_in(plain, mentions)  the sentences, and where in each a claim may begin
+    plain_prose(text)              the text with everything but prose masked
+    sentences_in(plain, mentions)  the sentences, and the possible starts of claims
 
     "Actually, I now live in Oslo, and I love it."     I live in Rome. Just kidding!
      opening   ╰─── the claim ───╯╰── the rest ──╯     ╰─ the claim ─╯╰ withdrawal ─╯
 
-The modules of this pack hold the logic; what is English lies in the text files.
+The modules of this pack are language-independent in form; all English words are in the text files.
 
-P1  Code, addresses, headings, tables, tags and labels hold capitals and numbers that mean something
-    else there. Each becomes as many `BLOT`s, so that offsets stay; nothing else changes.
-P2  A text in another language is not read at all: there a capital letter, or a word such as "die",
-    means something else. In doubt a text is foreign.
-P3  A sentence that asks, supposes, reports, plans, or says "sometimes" states nothing that is
-    surely so now; nor does one that goes on in an unknown way. `hedges.txt` has the words.
+P1  Code, addresses, headings, tables, tags and labels have capitals and numbers with another
+    meaning. Each is masked by as many `BLOT`s, so that offsets stay the same.
+P2  A text in another language is not read, because capitals, or a word such as "die", have another
+    meaning there. In doubt a text is foreign.
+P3  A sentence with a question, supposition, report, plan, or "sometimes" states nothing certain
+    about now; nor does one with an unknown continuation. `hedges.txt` has the words.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def listed(name: str, section: str) -> frozenset[str]:
 
 
 GIVEN = known().told - known().doubtful
-"""Given names that are nothing else: a name wherever they stand."""
+"""Given names that are not also ordinary words."""
 NEVER = listed("words", "never")
 GIVEN_PERHAPS = known().doubtful - NEVER  # no June, no August
 GIVEN_NAMES = GIVEN | GIVEN_PERHAPS
@@ -69,7 +69,7 @@ PETS = BREEDS | listed("roles", "pets")
 THINGS = listed("roles", "things")
 
 UPPER = "".join(chr(code) for code in range(0x41, 0x250) if chr(code).isupper())
-BLOT = "\x00"  # stands for each sign of what is no running text
+BLOT = "\x00"  # replaces each character of masked text
 VAGUE = frozenset(("couple", "few", "several", "zero"))
 
 _PACK = "language.english"
@@ -79,7 +79,7 @@ _REFERENCE = re.compile(r"%((?:\w+/)?[A-Za-z_][\w ,-]*)%")
 
 
 def looks_ordinary(word: str) -> bool:
-    """Return whether a word, in lower case, is an ordinary one: by the list or by its ending."""
+    """Return whether a word, in lower case, is ordinary: by the list or by its ending."""
     if word in ORDINARY or (word.endswith("s") and word[:-1] in VOCABULARY):
         return True
     if word.endswith("ed") and word[:-1] in ORDINARY:  # noted
@@ -88,7 +88,7 @@ def looks_ordinary(word: str) -> bool:
 
 
 def of_a_people(word: str) -> bool:
-    """Return whether a word, in lower case, says of what nation, language or faith."""
+    """Return whether a word, in lower case, names a nation, language or faith."""
     return word in PEOPLES or (word.endswith("s") and word[:-1] in PEOPLES)
 
 
@@ -99,7 +99,7 @@ class Patterns:
         self._section = section
 
     def __getattr__(self, name: str) -> re.Pattern[str]:
-        """Return the pattern of a name, compiled once."""
+        """Return the pattern with a name, compiled on first use."""
         found = _entries()[self._section].get(name)
         if found is None:
             raise AttributeError(f"grammar.txt: no pattern {name} in [{self._section}]")
@@ -115,7 +115,7 @@ _ASCII_LOWER = {code: code + 32 for code in range(65, 91)}
 
 
 def hinted_dates(plain: str) -> str | None:
-    """Return a masked text in lower case if it has a word or a number that a date needs."""
+    """Return a masked text in lower case if it may have a date; otherwise None."""
     low = plain.lower()
     if len(low) != len(plain):  # A few capitals are longer in lower case.
         low = plain.translate(_ASCII_LOWER)
@@ -123,7 +123,7 @@ def hinted_dates(plain: str) -> str | None:
 
 
 def dates_of(plain: str, said: date) -> list[Dated]:
-    """Return the dates of a masked text; the first text that may have one loads their grammar."""
+    """Return the dates of a masked text; the date grammar is loaded by the first text with one."""
     low = hinted_dates(plain)
     if low is None:
         return []
@@ -134,7 +134,7 @@ def dates_of(plain: str, said: date) -> list[Dated]:
 
 @cache
 def _entries() -> dict[str, dict[str, tuple[str, str]]]:
-    """Return flags and source of each entry, by section and name."""
+    """Return the flags and the source of each entry, by section and name."""
     text = files(f"worlddb.{_PACK}").joinpath("grammar.txt").read_text(encoding="utf-8")
     found: dict[str, dict[str, tuple[str, str]]] = {}
     section: dict[str, tuple[str, str]] = {}
@@ -156,7 +156,7 @@ def _expanded(source: str, section: str) -> str:
 
 
 def _piece(name: str, section: str) -> str:
-    """Return what a reference stands for: an entry, a word list, a frame or a computed piece."""
+    """Return the pattern of a reference: an entry, a word list, a frame or a computed piece."""
     file, _, part = name.rpartition("/")
     if file == "frames":
         return "|".join(map(_frame, sections(_PACK, "frames.txt")[part]))
@@ -203,7 +203,7 @@ def _computed() -> dict[str, str]:
 
 
 _P = Patterns("prose")
-# What is blotted out, and the signs without which it cannot be there: most texts have none of them.
+# What is masked, and characters without which it cannot occur: most texts have none of them.
 _NO_PROSE = (
     *(("FENCED", ("```", "~~~")), ("CODE", ("`",)), ("LINK", ("://", "www.")), ("HANDLE", ("@",))),
     *(("TAG", ("#",)), ("ELEMENT", ("<",)), ("IDENTIFIER", ("_",)), ("PATH", ("/", "\\"))),
@@ -214,8 +214,8 @@ _HEADING_WORDS_MIN = 3  # fewer capitalised words in a row may be a name alone o
 _ENGLISH = listed("words", "english")
 _FOREIGN = listed("words", "foreign")
 _LATIN_MAX = 0x250  # letters beyond are of another script
-_READ_MAX = 4_000  # so much of a text tells its language
-_SHORT = 10  # in fewer words, an English text may well lack all of the commonest
+_READ_MAX = 4_000  # characters of a text that its language is guessed from
+_SHORT = 10  # words; a shorter English text may lack all of the commonest words
 
 _CONTEXT = Patterns("claim_context")
 SENTENCE_CHARS_MAX = 400  # longer ones are lists or lack their full stops
@@ -227,7 +227,7 @@ _BY_NAMES = frozenset(("by", "near", "off", "on", "with"))
 
 
 def reads_as_english(text: str) -> bool:
-    """Return whether `text` is in English, surely enough for rules that know nothing else."""
+    """Return whether `text` is in English with enough certainty for the rules."""
     read = _P.OF_NAMES.sub("", text[:_READ_MAX]).replace("’", "'")
     written = _P.WORD_OR_SHORT_FORM.findall(read)
     if not written:
@@ -237,10 +237,10 @@ def reads_as_english(text: str) -> bool:
         return False
     english = sum(word in _ENGLISH for word in words)
     foreign = sum(word in _FOREIGN for word in words)
-    # Names are of no language.
+    # Names belong to no language.
     plain = [word for word in written if word[0].islower()] or words
     if foreign >= max(english, 1):
-        # "Li Na won the chess evening": as many words of another language, and they may be names.
+        # "Li Na won the chess evening": as many words of another language, which may be names.
         is_tied = foreign == english and sum(word in _FOREIGN for word in plain) == 0
         return is_tied and sum(map(looks_ordinary, plain)) * 2 >= len(plain)
     if len(words) < _SHORT and not english:
@@ -249,7 +249,7 @@ def reads_as_english(text: str) -> bool:
 
 
 def plain_prose(text: str, *, note: bool = False) -> str:
-    """Return a text masked; in a note of the user "the user" is "I", "the user's" is "my".
+    """Return a masked text; in a note of the user "the user" becomes "I", "the user's" "my".
 
     The words are replaced by shorter ones and spaces, so that offsets stay.
     """
@@ -261,13 +261,13 @@ def plain_prose(text: str, *, note: bool = False) -> str:
 
 
 def _as_subject(match: re.Match[str]) -> str:
-    # Who writes a note in lower case does so with the names in it.
+    # A writer who does not capitalise a note does not capitalise its names.
     low = match.start() == 0 and match[0][0].islower()
     return ("i" if low else "I").ljust(len(match[0]))
 
 
 def masked(text: str) -> str:
-    """Return `text` with everything that is not running text blotted out; as long as before."""
+    """Return `text` with everything but prose masked, at the same length."""
     stripped = text.strip()
     if stripped[:1] in ("{", "[") and stripped[-1:] in ("}", "]"):
         return BLOT * len(text)
@@ -284,7 +284,7 @@ def masked(text: str) -> str:
 
 
 def in_quotes(plain: str, position: int) -> bool:
-    """Return whether a place is inside quotation marks: somebody else's words, of another time."""
+    """Return whether a position is inside quotation marks, so that somebody else is speaking."""
     places, states = _quoted(plain)
     number = bisect_right(places, position - 1)
     return number > 0 and states[number - 1]
@@ -292,7 +292,7 @@ def in_quotes(plain: str, position: int) -> bool:
 
 @lru_cache(maxsize=8)
 def _quoted(plain: str) -> tuple[list[int], list[bool]]:
-    """Return where quotation marks and lines stand in a text, and whether each opens words."""
+    """Return the positions of quotation marks and lines, and whether each opens a quotation."""
     places: list[int] = []
     states: list[bool] = []
     straight = curved = False
@@ -310,7 +310,7 @@ def _blot(match: re.Match[str]) -> str:
 
 
 def _without_headings(match: re.Match[str]) -> str:
-    """A line in which every word is capitalised says nothing about any one of them."""
+    """Mask a line in which every word is capitalised: its capitals do not mark names."""
     line = match[0]
     ended = line.rstrip().endswith((".", "!", "?", ",", ";"))
     words = 0
@@ -326,7 +326,7 @@ def _without_headings(match: re.Match[str]) -> str:
 
 
 class ClaimSentence(NamedTuple):
-    """A sentence from `start` to `end` of a masked text, and where claims may begin in it."""
+    """A sentence from `start` to `end` of a masked text, and the possible starts of claims."""
 
     start: int
     end: int
@@ -334,7 +334,7 @@ class ClaimSentence(NamedTuple):
 
 
 class ClaimRest(NamedTuple):
-    """How a claim ends: where, since when; whether it says for how long, and "since"."""
+    """The end of a claim: position, beginning, whether it has a duration, and "since"."""
 
     end: int
     since: date | None
@@ -375,38 +375,38 @@ def _sentence(plain: str, start: int, end: int) -> Iterator[ClaimSentence]:
 
 
 def is_doubtful(plain: str) -> bool:
-    """Return whether words around a claim make it anything but what is so now."""
+    """Return whether words around a claim make it uncertain or not about now."""
     if any(mark in plain for mark in (BLOT, '"', "“")) or _CONTEXT.CONDITION.match(plain):
         return True
     if any(
         each.search(plain) for each in (_CONTEXT.NEGATED, _CONTEXT.PHRASES, _CONTEXT.FOR_A_TIME)
     ):
         return True
-    # A capital makes a name of it: May, Will. But not of a first word before a comma: Sometimes.
+    # A capital marks a name: May, Will; but not in a first word before a comma: Sometimes.
     plain = _CONTEXT.FIRST_WORD.sub(lambda match: match[0].lower(), plain)
     plain = _CONTEXT.MADE.sub(" ", plain).replace("’", "'")
     return not DOUBTS.isdisjoint(_CONTEXT.WORDS.findall(plain))
 
 
 def is_doubtful_rest(plain: str) -> bool:
-    """Return whether what follows a claim makes it anything but what is so now."""
-    # What others do not do says nothing of who they are: "My boss is Anna, she never answers".
+    """Return whether words after a claim make it uncertain or not about now."""
+    # A denial about somebody else does not matter: "My boss is Anna, she never answers".
     if _CONTEXT.OTHERS_DO.match(plain) is not None:
         plain = _CONTEXT.NOT_DOING.sub(" ", plain)
     return _CONTEXT.UNDOING.search(plain) is not None or is_doubtful(plain)
 
 
 def is_passing(plain: str, sentence: ClaimSentence, begin: int, at: int) -> bool:
-    """Return whether a claim from `begin` to `at` is told of a short time, or of what is beside."""
+    """Return whether a claim from `begin` to `at` is only about a short time or a side activity."""
     before = plain[sentence.start : begin]
-    framed = _CONTEXT.SUBJECT.search(before) is None  # "On weekdays, …", and no clause of its own
+    framed = _CONTEXT.SUBJECT.search(before) is None  # "On weekdays, …" without a subject
     if framed and _CONTEXT.ELSEWHERE.match(before) is not None:
         return True
     if _CONTEXT.EVENT.search(plain, begin, at) is not None:
         return False
     if framed and _CONTEXT.PASSING.search(before) is not None:
         return True
-    # "As a lecturer, on Fridays" is still about the lecturer; "and I ski on Sundays" is not.
+    # "As a lecturer, on Fridays" belongs to the lecturer; "and I ski on Sundays" does not.
     beside = _CONTEXT.AS.match(plain, at, sentence.end) is not None
     stop = None if beside else _CONTEXT.CLAUSE_END.search(plain, at, sentence.end)
     end = sentence.end if stop is None else stop.start()
@@ -414,14 +414,14 @@ def is_passing(plain: str, sentence: ClaimSentence, begin: int, at: int) -> bool
 
 
 def sounds_passing(quote: str) -> bool:
-    """Return whether words of which no more is known may be about a short time only."""
+    """Return whether words without context may be about a short time only."""
     if _CONTEXT.EVENT.search(quote) is not None:
         return False
     return bool(_CONTEXT.PASSING.search(quote) or _CONTEXT.BESIDE.search(quote))
 
 
 def is_over(plain: str) -> bool:
-    """Return whether words say that something is no longer so, and nothing more doubtful."""
+    """Return whether words say that something is over, without any other doubt."""
     rest, count = _CONTEXT.OVER.subn(" ", plain)
     return count > 0 and not is_doubtful(rest)
 
@@ -433,9 +433,9 @@ def rest_of(
     dates: Mapping[int, Dated],
     goes_on: Callable[[int], bool],
 ) -> ClaimRest | None:
-    """Return how a claim ends that goes up to `at`; None if it goes on in an unknown way.
+    """Return the end of a claim that goes up to `at`; None if it continues in an unknown way.
 
-    `goes_on` says whether the caller knows how it does.
+    `goes_on` says whether the caller knows the continuation.
     """
     since: date | None = None
     lasting = bounded = False
@@ -464,7 +464,7 @@ def rest_of(
 
 
 def _is_remark(plain: str, at: int, end: int) -> bool:
-    """Return whether a sentence ends with how it feels: "I moved to Oslo, tired but happy"."""
+    """Return whether a sentence ends with a feeling: "I moved to Oslo, tired but happy"."""
     match = _CONTEXT.REMARK.match(plain, at, end)
     if match is None:
         return False
@@ -480,10 +480,10 @@ def _is_remark(plain: str, at: int, end: int) -> bool:
 
 
 class Withdrawals:
-    """Which sentences of a text take back what was claimed before them.
+    """The sentences of a text that take back earlier claims.
 
-    A slip ("Wait no, that's Tom's") takes back the claim right before it, a confession ("Just
-    kidding!") all that was said.
+    A slip ("Wait no, that's Tom's") takes back the claim directly before it, a confession ("Just
+    kidding!") everything said.
     """
 
     def __init__(self, text: str) -> None:
@@ -502,7 +502,7 @@ class Withdrawals:
                 self._confessed = end.start()
 
     def include(self, at: int, value: str) -> bool:
-        """Return whether a claim of `value` that goes up to `at` is taken back."""
+        """Return whether a claim of `value` that ends at `at` is taken back."""
         if at <= self._confessed:
             return True
         number = bisect_left(self._ends, at)

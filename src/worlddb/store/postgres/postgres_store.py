@@ -1,13 +1,13 @@
 """PostgresStore: one tenant of a database that other programs may use at the same time.
 
 Reads take a connection from a pool and see one snapshot (REPEATABLE READ READ ONLY). A write locks
-the tenant's row of `heads` until it commits; so one tenant has one writer at a time, in whichever
-process, and tenants never wait for each other. All settings are those of a transaction (`SET
-LOCAL`), so a pooler that hands out connections by transaction does no harm. Everything that starts
-a transaction is sent at once and tried again on a new connection while nothing has been done yet.
+the tenant's row of `heads` until it commits, so one tenant has one writer at a time in all
+processes, and tenants never wait for each other. All settings belong to a transaction (`SET
+LOCAL`), so a pooler may hand out connections by transaction. Everything that starts a transaction
+is sent at once, and tried again on a new connection while nothing has been done yet.
 
-Held worlds look at the journal's head at the beginning of each read. So what another server has
-written is seen by the next read, without notifications, for which all commits of a cluster wait.
+Held worlds check the journal's head at the beginning of each read. So the next read sees what
+another server has written, without notifications, which would serialise all commits of a cluster.
 """
 
 from __future__ import annotations
@@ -49,23 +49,24 @@ from worlddb.store.tables.derived_tables import PageCache
 from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter
 
-IDLE_MAX = 8  # Connections that wait for the next session; a server has a hundred for everybody.
+IDLE_MAX = 8  # idle connections kept; a server allows about a hundred for all programs
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
-"""Between two attempts to connect: twice as long each time, and short against a restart."""
+"""Pause between two attempts to connect; doubles each time, and short compared with a restart."""
 LINE_OPTIONS: dict[str, Any] = {
-    "connect_timeout": 10,  # Of one attempt: a server that is there answers in milliseconds.
+    "connect_timeout": 10,  # one attempt; a running server answers in milliseconds
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
-    "tcp_user_timeout": 25_000,  # As long as the three signs of life, in milliseconds.
+    "tcp_user_timeout": 25_000,  # ms; as long as the three keepalives
     "fallback_application_name": "worlddb",
 }
-"""A line that is cut without a word is given up after 25 s, not after libpq's two hours. What the
-address says itself holds instead."""
-ENDS = "08", "57P"  # The classes of errors that end a connection.
+"""A silent connection is given up after 25 s, not after libpq's two hours. The address may set
+other
+values."""
+ENDS = "08", "57P"  # error classes that end a connection
 REFUSALS = "authentication failed", "does not exist", "no pg_hba.conf entry", "could not translate"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
-"""The tables that an erasure takes texts from."""
+"""The tables from which an erasure removes texts."""
 _SNAPSHOT = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", None)
 _SET = (
     "SELECT set_config('search_path', 'worlddb', true), set_config('role', $1, true), "
@@ -113,11 +114,11 @@ MEANINGS: tuple[Meaning, ...] = (
     ),
     ((psycopg.Error,), CorruptionError, "the database refuses: {}; run `worlddb check`"),
 )
-"""What PostgreSQL's errors mean here, in the order they are tried."""
+"""The errors for PostgreSQL's errors, in the order in which they are tried."""
 
 
 class server_errors:  # noqa: N801 - it reads as what it does: `with server_errors(address):`
-    """Turn what PostgreSQL raises into the error tree, naming the store and the way out."""
+    """Turn PostgreSQL's errors into WorldDB errors that name the store and a remedy."""
 
     __slots__ = ("_address",)
 
@@ -147,9 +148,9 @@ def server_format(address: str) -> tuple[int, int]:
 
 
 class ServerTransaction:
-    """The transaction of a server that a group of blocks shares, on a connection from the pool.
+    """The server transaction that a group of blocks shares, on a connection from the pool.
 
-    `beginning` are the statements that begin the next one.
+    `beginning` are the statements that begin the next transaction.
     """
 
     def __init__(
@@ -172,20 +173,20 @@ class ServerTransaction:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction is open: a connection that was lost has none."""
+        """Whether a transaction is open; a lost connection has none."""
         return self._session is not None and not self._session.con.broken
 
     def begin(self) -> None:
-        """Begin a transaction, with the tenant's lock."""
+        """Begin a transaction and take the tenant's lock."""
         self._session = self._begun(self.beginning)
 
     def begin_block(self) -> None:
-        """Begin a block that can be undone alone."""
+        """Begin a block that can be undone by itself."""
         self.session.foreseen.clear()
         self.session.run("SAVEPOINT block")
 
     def end_block(self, is_nested: bool) -> None:
-        """End a block: the server must have taken what was kept."""
+        """End a block: the server must have accepted all deferred statements."""
         if is_nested:
             self.session.run("RELEASE block")
         else:
@@ -236,8 +237,8 @@ class PostgresStore:
         self._busy_timeout_s = busy_timeout_s
         self._local = threading.local()
         self._idle: list[ServerSession] = []
-        weakref.finalize(self, _close_all, self._idle)  # Also when the store is never closed.
-        self._rows: dict[bytes, int] = {}  # Of ids that sessions have met.
+        weakref.finalize(self, _close_all, self._idle)  # Also if the store is never closed.
+        self._rows: dict[bytes, int] = {}  # The rows of ids that sessions have read.
         self._context = SessionContext(verify_reads, random_bytes)
         self._told = self._context, self._rows, KnownAnswers()
         self._pages = PageCache()
@@ -272,7 +273,7 @@ class PostgresStore:
             self._begin_journal()
 
     def _begin_journal(self) -> None:
-        """Write the root and the first commit of a tenant that has none."""
+        """Write the root and the first commit of a new tenant."""
         session = self._begun(self._begin_write(self._busy_timeout_s, is_derived=False))
         try:
             if not session.run("SELECT 1 FROM commits LIMIT 1"):
@@ -285,13 +286,13 @@ class PostgresStore:
             self._give_back(session)
 
     def _connect(self) -> psycopg.Connection[Any]:
-        """Return a new connection; a server that restarts gets the time-out's time for it."""
+        """Return a new connection; while a server restarts, tries until the time-out."""
         deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
         while True:
             try:
                 con = psycopg.connect(**self._line)
                 server_schema.teach_types(con)
-                self._rows.clear()  # A standby that took over may lack the last commits.
+                self._rows.clear()  # A promoted standby may lack the last commits.
                 return con
             except psycopg.OperationalError as error:
                 is_final = isinstance(error, errors.InvalidAuthorizationSpecification)
@@ -312,7 +313,7 @@ class PostgresStore:
     # -- sessions ----------------------------------------------------------------------------------
 
     def _begun(self, begin: Sequence[Statement], *, is_snapshot: bool = False) -> ServerSession:
-        """Return a session in a transaction; connections that the server has ended are replaced."""
+        """Return a session in a transaction; replaces connections that the server has closed."""
         while True:
             try:
                 session, is_new = self._idle.pop(), False
@@ -328,7 +329,7 @@ class PostgresStore:
                     raise
 
     def _is_pooled(self, session: ServerSession) -> bool:
-        """Return whether a pooler has mixed prepared statements up; then none are made any more."""
+        """Return whether a pooler mixes prepared statements up; if so, prepare none from now on."""
         if session.line.is_pooled:
             self._prepares = False
             _close_all(self._idle)
@@ -343,7 +344,7 @@ class PostgresStore:
         waits = "off" if is_derived or self._durability != "full" else None
         patience_ms = max(int(patience_s * 1000), 1)  # 0 would mean without end.
         given = (server_schema.WRITER, str(self._tenant), f"{patience_ms}ms", waits)
-        # A tenant may have no row yet while it is being made.
+        # The row of a tenant may not exist while the tenant is being created.
         return [("BEGIN", None), (_SET_TO_WRITE, given), ("SELECT begin_write()", None)]
 
     def _give_back(self, session: ServerSession) -> None:
@@ -365,7 +366,7 @@ class PostgresStore:
 
     @contextmanager
     def read(self) -> Iterator[TableReader]:
-        """Yield one snapshot; nested calls of the same thread share it."""
+        """Yield one snapshot; nested calls of a thread share it."""
         shared = getattr(self._local, "shared", None)
         if shared is not None and not has_returned(shared[1], threading.current_thread()):
             yield shared[0]
@@ -379,12 +380,12 @@ class PostgresStore:
             finally:
                 if getattr(self._local, "shared", None) is opened:
                     self._local.shared = None
-                del opened  # A frame that knows itself would stay.
+                del opened  # Breaks the reference cycle of the frame.
                 self._give_back(session)
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Yield a snapshot that may be read for long, by any thread, beside all other sessions."""
+        """Yield a snapshot for long reads, by any thread, beside all other sessions."""
         with self.using():
             session = self._begun(self._begin_read(), is_snapshot=True)
             reader = TableReader(session)
@@ -398,19 +399,19 @@ class PostgresStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Hold the store open for a moment, and turn what the database raises into our errors."""
+        """Keep the store open for a block, and turn database errors into WorldDB errors."""
         with self._gate.reading(), server_errors(self.path):
             yield
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn what the database raises inside a transaction into our errors."""
+        """Turn database errors inside a transaction into WorldDB errors."""
         return server_errors(self.path)
 
     @contextmanager
     def write(self, *, together: bool = False) -> Iterator[TableWriter]:
-        """Yield the write transaction; it commits when the block ends, or leaves nothing.
+        """Yield the write transaction; it commits when the block ends, or is rolled back.
 
-        One that is written `together` with others shares their COMMIT (see `commit_group`).
+        A block written `together` with others shares their COMMIT (see `commit_group`).
         """
         with self._landing(self._busy_timeout_s, joins=together) as session:
             writer = TableWriter(session, self._pages)
@@ -420,7 +421,7 @@ class PostgresStore:
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
-        """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
+        """Yield a session that may write derived rows; makes no commit and waits for no disk."""
         patience_s = self._busy_timeout_s if patience_s is None else patience_s
         with self._landing(patience_s, is_derived=True) as session:
             yield TableReader(session)
@@ -429,7 +430,7 @@ class PostgresStore:
     def _landing(
         self, patience_s: float, *, is_derived: bool = False, joins: bool = False
     ) -> Iterator[ServerSession]:
-        """Yield a session whose transaction lands whole or not at all."""
+        """Yield a session whose transaction is committed completely or not at all."""
         if self.read_only:
             raise StorageError(f"{self.path}: {self.why_read_only}")
         turn, shared = self._gate.turn(joins), self._shared
@@ -438,7 +439,7 @@ class PostgresStore:
                 self._gate.take(turn, patience_s)
                 if not (joins and shared.is_open):
                     shared.land_open()
-                    self._writing.rollback()  # What an interrupt has left of the last turn.
+                    self._writing.rollback()  # Left by an interrupt of the last turn.
                     self._writing.beginning = self._begin_write(patience_s, is_derived=is_derived)
                 group = shared.begin()
                 yield self._writing.session
@@ -455,7 +456,7 @@ class PostgresStore:
     # -- the whole store ---------------------------------------------------------------------------
 
     def mend(self) -> bool:
-        """Index texts again whose words were lost; return whether any were."""
+        """Index texts again whose words were lost; return whether there were any."""
         with self.read() as reader:
             if not reader.scan.text_problems():
                 return False
@@ -473,7 +474,7 @@ class PostgresStore:
             reader.head()
 
     def verify(self) -> list[str]:
-        """Return nothing: PostgreSQL checks its own pages (`pg_amcheck`)."""
+        """Return an empty list: PostgreSQL checks its own pages (`pg_amcheck`)."""
         return []
 
     def clean(self) -> bool:
@@ -490,14 +491,14 @@ class PostgresStore:
         return True
 
     def backup(self, path: str) -> None:
-        """Refuse: a file is made by `worlddb copy`, a backup of the server by its own tools."""
+        """Refuse: use `worlddb copy` for a file, and the server's own tools for a backup."""
         raise StorageError(
             f"{self.path}: is backed up by the server's own tools; 'worlddb copy' writes a store "
             "to a file"
         )
 
     def fork(self, name: str, actor: str) -> Branch:
-        """Refuse: a branch lies over a file."""
+        """Refuse: only a store in a file can have branches."""
         raise StorageError(
             f"{self.path}: a store on a server has no branches; copy the store to a file by "
             "'worlddb copy' and branch that"
@@ -524,7 +525,7 @@ class PostgresStore:
 
     @contextmanager
     def _beside(self) -> Iterator[ServerSession]:
-        """Yield a session that writes beside the journal: it waits for no writer."""
+        """Yield a session that writes outside the journal and waits for no writer."""
         with self.using():
             session = self._begun(
                 [("BEGIN", None), (_SET, (server_schema.WRITER, str(self._tenant)))]
@@ -539,7 +540,7 @@ class PostgresStore:
         """Return None: the server encrypts its own disks."""
 
     def size_bytes(self) -> int:
-        """Return the space that the tables of all tenants take."""
+        """Return the disk space of the tables of all tenants."""
         with self.read() as reader:
             size: int = reader.session.execute(
                 "SELECT sum(pg_total_relation_size(oid))::int8 FROM pg_class WHERE relkind = 'r' "
@@ -548,7 +549,7 @@ class PostgresStore:
         return size
 
     def close(self) -> None:
-        """Wait for what is under way, then close every connection. Twice does nothing."""
+        """Wait for running calls, then close every connection; calling it twice does nothing."""
         for con in self._gate.close():
             con.close()
             self._gate.drop(con)
@@ -562,12 +563,12 @@ def _close_all(sessions: list[ServerSession]) -> None:
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Return whether a connection has ended: the server may say so before the line is closed."""
+    """Return whether a connection has ended; the server may report it before it is closed."""
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or ENDS[0]).startswith(
         ENDS
     )
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Return whether a server refused a login, which another attempt does not change."""
+    """Return whether a server refused a login, so that another attempt would not help."""
     return any(word in str(error) for word in REFUSALS)

@@ -1,17 +1,17 @@
 """Server schema: the tables of all tenants, their migrations, and the SQL dialect of PostgreSQL.
 
-The tables are those of a file (`store/sqlite/schema.py` says what each is for) with a last column
-`tenant`, which every key begins with. Beside them:
+The tables are those of a file (`store/sqlite/schema.py` explains each), with a last column
+`tenant`, with which every key begins. Beside them:
 
-    heads      one row per tenant. A writer locks it until the end of its transaction, so a tenant
+    heads      one row per tenant, locked by a writer until the end of its transaction, so a tenant
                has one writer at a time and tenants do not wait for each other; it counts the words
                of the tenant's texts
-    words      the text index: where each word stands in which node (`word_table`)
-    side_lines what is no part of the journal: the signing key and the record of reads; only the
+    words      the text index: the positions of each word in each node (`word_table`)
+    side_lines lines outside the journal: the signing key and the record of reads; only the
                writer's role may read them, and adding a line takes no lock
-    migrations which migrations of this module the database has had
+    migrations the migrations of this module that the database has had
 
-Row-level security keeps every session, also the owner's, inside the tenant that its transaction has
+Row-level security limits every session, even the owner's, to the tenant that its transaction has
 named (`worlddb.tenant`). Two roles have rights: `worlddb_reader` may read, `worlddb_writer` may
 also write. A trigger refuses every write in a transaction that has not called `begin_write()`,
 which takes the lock. Nodes, edges, notes, history and commits are never deleted.
@@ -49,7 +49,7 @@ KEYS_OPTION = "backup_keys"
 OURS = ("tenant", KEYS_OPTION)
 """What an address says to us, not to libpq."""
 TYPES = {"n": "int8", "t": "text", "b": "bytea", "f": "float8"}
-"""What a letter of `_TABLES` means."""
+"""The SQL type for each letter in `_TABLES`."""
 _SQL_TYPES = {**TYPES, "t": 'text COLLATE "C"'}  # Sorted by bytes, as SQLite does.
 # table | key | columns: a number, unless a letter says text, bytes or float; ? may be missing.
 _TABLES = """
@@ -208,15 +208,15 @@ def _third(con: Any) -> None:
 
 
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (_first, _second, _third)
-"""Never edited once released; a change of the tables is a further function."""
-_LOCK = 0x57724442  # "WrDB": the lock that two programs which migrate at once take turns by.
+"""Never edited once released; a change of the tables is another function."""
+_LOCK = 0x57724442  # "WrDB": the advisory lock for migrations
 
 
 def format_of_server(con: Any, address: str) -> int:
     """Return the format of a database; 0 if it has no store.
 
     Raises:
-        FormatError: it is newer than this version reads.
+        FormatError: it is newer than the format this version reads.
     """
     if con.execute("SELECT to_regclass('worlddb.migrations')").fetchone()[0] is None:
         return 0
@@ -230,7 +230,7 @@ def format_of_server(con: Any, address: str) -> int:
 
 
 def migrate_server(con: Any, address: str) -> None:
-    """Bring a database to the present format: each step once, in one transaction, under a lock."""
+    """Migrate a database to the present format: each step once, in one locked transaction."""
     if format_of_server(con, address) == len(MIGRATIONS):
         return
     with con.transaction():
@@ -248,13 +248,13 @@ def migrate_server(con: Any, address: str) -> None:
             con.execute(f"INSERT INTO migrations (number) VALUES ({number})")
 
 
-_INT8_ARRAY_OID = 1016  # The number of the type int8[] in every PostgreSQL.
+_INT8_ARRAY_OID = 1016  # the type int8[] in every PostgreSQL
 _TEXT_ARRAY_OID, _BYTEA_ARRAY_OID = 1009, 1001  # Those of text[] and bytea[].
 _INT8_OID, _TEXT_OID, _BYTEA_OID = 20, 25, 17
 _NUMBER_BYTES = 8  # An int8.
-_MANY = 64  # From here on numpy is faster than a loop.
-_SIZES = tuple(size.to_bytes(4, "big") for size in range(256))  # The usual sizes of words.
-_ITEM = Struct(">iq")  # The size of a number, and the number.
+_MANY = 64  # items; from here on numpy is faster than a loop
+_SIZES = tuple(size.to_bytes(4, "big") for size in range(256))  # the usual sizes of words
+_ITEM = Struct(">iq")  # the size of a number, and the number
 _MISSING = (-1).to_bytes(4, "big", signed=True)
 _REWRITES = (
     (re.compile(r"IN \(SELECT value FROM carray\((\?\d?)\)\)"), r"= ANY(\1)"),
@@ -274,7 +274,7 @@ _MARK = re.compile(r"\?(\d?)")
 
 @cache
 def translated_sql(sql: str) -> str:
-    """Return a statement of the shared tables in PostgreSQL's words, its values as $1, $2, ...."""
+    """Return a statement of the shared tables in PostgreSQL's dialect, with values $1, $2, …."""
     for pattern, words in _REWRITES:
         sql = pattern.sub(words, sql)
     marks = 0
@@ -307,15 +307,15 @@ def insert_one_sql(table: str, columns: tuple[str, ...], conflict: str) -> str:
 
 
 class RowNumbers(list["int | None"]):
-    """Numbers, or None, as one value, which nobody changes."""
+    """Numbers, or None, as one immutable value."""
 
     def __hash__(self) -> int:  # type: ignore[override]
-        """Hash by the numbers: an answer is remembered by what was asked."""
+        """Hash by the numbers: answers are cached by query and values."""
         return hash(tuple(self))
 
 
 class NumberArray(bytes):
-    """Numbers as PostgreSQL reads them: one value of type int8[]."""
+    """Numbers in PostgreSQL's format: one value of type int8[]."""
 
     @classmethod
     def of(cls, numbers: Any) -> NumberArray:
@@ -332,7 +332,7 @@ class NumberArray(bytes):
 
 
 class TextArray(bytes):
-    """Texts as PostgreSQL reads them: one value of type text[]."""
+    """Texts in PostgreSQL's format: one value of type text[]."""
 
     @classmethod
     def of(cls, texts: Sequence[str | None]) -> TextArray:
@@ -345,7 +345,7 @@ class TextArray(bytes):
 
 
 class BytesArray(bytes):
-    """Byte strings as PostgreSQL reads them: one value of type bytea[]."""
+    """Byte strings in PostgreSQL's format: one value of type bytea[]."""
 
     @classmethod
     def of(cls, items: Sequence[bytes | None]) -> BytesArray:
@@ -354,7 +354,7 @@ class BytesArray(bytes):
 
 
 class ArrayDumper(Dumper):
-    """Sends what is an array already; its type is always the same, so it is prepared once."""
+    """Sends arrays that are encoded already; the type is constant, so one preparation suffices."""
 
     format = Format.BINARY
 
@@ -390,7 +390,7 @@ class RowNumbersDumper(NumberArrayDumper):
 
 
 def _array_head(items: int, oid: int) -> bytes:
-    """Return what an array begins with: dimensions, whether some are missing, type, length."""
+    """Return the header of an array: dimensions, whether it has NULLs, type, length."""
     shape = (1, 1, oid, items, 1) if items else (0, 0, oid)
     return b"".join([number.to_bytes(4, "big") for number in shape])
 
@@ -431,8 +431,8 @@ def turned(table: str, columns: Sequence[str], rows: Sequence[Any]) -> list[Any]
 def teach_types(con: Connection[Any]) -> None:
     """Let a connection send every number as int8 and every text as text.
 
-    By default psycopg chooses the smallest type that a number fits, so that one statement would be
-    prepared again and again. psycopg itself prepares nothing: `ServerPipeline` does.
+    By default psycopg chooses the smallest type for a number, so one statement would be prepared
+    many times. psycopg itself prepares nothing: `ServerPipeline` does.
     """
     con.prepare_threshold = None
     con.adapters.register_dumper(int, Int8BinaryDumper)

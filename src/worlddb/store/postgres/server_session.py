@@ -1,13 +1,13 @@
 """Server session: one PostgreSQL connection in one transaction.
 
     ServerPipeline   sends statements together and waits once for all their answers
-    ServerSession    what the shared tables ask of a connection (`store/tables/sql_session.py`)
+    ServerSession    the connection behind the shared tables (`store/tables/sql_session.py`)
     ServerScan       whole tables of a tenant, for `check` and `export`
-    ServerLines      signing key and record of reads, which are no part of the journal
+    ServerLines      signing key and record of reads, which are outside the journal
 
-A statement is prepared when it is first sent, unless a pooler in between does not keep prepared
-statements. We do not use psycopg's pipelines: they look at the socket for every statement, which
-costs more than most statements do.
+A statement is prepared when first sent, unless a pooler in between does not keep prepared
+statements. psycopg's pipelines are not used: they check the socket for every statement, which costs
+more than most statements do.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from worlddb.store.tables.sql_session import (
     TableScan,
 )
 
-PREPARED_MAX = 300  # Statements that a server keeps for one connection; the engine has about 200.
+PREPARED_MAX = 300  # prepared statements per connection; the engine has about 200
 
 Statement = tuple[str, Any]
 """SQL, and its values or None."""
 Key = tuple[bytes, tuple[int, ...]]
-"""The SQL, and the types of its values: what is prepared once."""
+"""The SQL and the types of its values: the key of a prepared statement."""
 
 
 POOLED = errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement
-"""What a server says where a pooler gives each transaction a connection that others have used."""
+"""Errors of a server behind a pooler that shares connections between transactions."""
 
 
 class ServerPipeline:
-    """Sends statements over a connection, and reads what the server answers.
+    """Sends statements over a connection, and reads the server's answers.
 
-    `is_pooled` turns true when the server has other prepared statements than this one has made.
+    `is_pooled` becomes true when the server has other prepared statements than this one made.
     """
 
     __slots__ = ("_con", "_most", "_names", "_number", "_values", "is_pooled")
@@ -79,11 +79,11 @@ class ServerPipeline:
         """Run statements; return the rows of the last `answers`, and the status of the last one.
 
         Raises:
-            Error: the first error of the server; what follows it was not run.
+            Error: the first error of the server; later statements were not run.
         """
         given = [self._given(*statement) for statement in statements]
         pgconn = self._con.pgconn
-        coming: deque[Key | None] = deque()  # Answers: of a preparation, its key.
+        coming: deque[Key | None] = deque()  # expected answers; for a preparation its key
         pgconn.enter_pipeline_mode()
         try:
             for key, values, formats in given:
@@ -114,7 +114,7 @@ class ServerPipeline:
         return (sql.encode(), self._values.types or ()), dumped, self._values.formats
 
     def _send(self, key: Key, values: Any, formats: Any) -> list[Key | None]:
-        """Send one statement; return what its answers are."""
+        """Send one statement; return the keys of its expected answers."""
         pgconn = self._con.pgconn
         name, is_new = self._names.get(key), False
         if name is None:
@@ -130,10 +130,10 @@ class ServerPipeline:
         return [key, None] if is_new else [None]
 
     def _received(self, coming: deque[Key | None]) -> tuple[list[Any], Exception | None]:
-        """Read all answers; return those of statements, and the first error."""
+        """Read all answers; return the rows of statements, and the first error."""
         found, error = [], None
         while coming:
-            result = self._next()[0]  # A connection that ends may tell of it twice.
+            result = self._next()[0]  # A connection may report its end twice.
             key = coming.popleft()
             if result.status == ExecStatus.FATAL_ERROR and error is None:
                 error = errors.error_from_result(result)
@@ -154,7 +154,7 @@ class ServerPipeline:
         self._con.pgconn.exit_pipeline_mode()
 
     def _give_up(self, coming: deque[Key | None]) -> None:
-        """Read what is left after an interrupt, so that the connection can be used again."""
+        """Read the remaining answers after an interrupt, so that the connection stays usable."""
         for key in filter(None, coming):
             self._names.pop(key, None)
         try:
@@ -166,11 +166,11 @@ class ServerPipeline:
             self._con.pgconn.finish()
 
 
-STREAM_ROWS = 5_000  # How many rows of a whole table come at once: a megabyte or two.
-KEPT_MAX = 64  # Statements sent at once: their answers fit what a connection holds back.
-REMEMBERED_MAX = 64  # Rows of an answer that a snapshot remembers: heads, models, some nodes.
-ANSWERS_KNOWN_MAX = 2_000  # Answers that snapshots of one commit share: some megabytes.
-ROWS_KNOWN_MAX = 20_000  # Ids whose rows a store remembers: two or three megabytes.
+STREAM_ROWS = 5_000  # rows of a whole table fetched at once: a megabyte or two
+KEPT_MAX = 64  # statements sent at once: their answers fit the connection's buffer
+REMEMBERED_MAX = 64  # rows of an answer that a snapshot caches: heads, models, some nodes
+ANSWERS_KNOWN_MAX = 2_000  # cached answers that snapshots of one commit share: some megabytes
+ROWS_KNOWN_MAX = 20_000  # ids whose rows a store caches: two or three megabytes
 
 
 _DERIVED = re.compile(
@@ -181,7 +181,7 @@ _DERIVED = re.compile(
 
 @cache
 def _is_of_commit(sql: str) -> bool:
-    """Return whether the answer to a question is the same for as long as nobody commits."""
+    """Return whether a query has the same answer until the next commit."""
     return sql.startswith(("SELECT", "WITH", "\n")) and not _DERIVED.search(sql)
 
 
@@ -207,9 +207,9 @@ Answers = dict[tuple[str, Any], FoundRows]
 
 
 class KnownAnswers:
-    """What snapshots of one commit have been told of tables that only a commit changes.
+    """Answers cached for all snapshots of one commit, from tables that only a commit changes.
 
-    Sessions that began at another commit keep the answers of that one.
+    Sessions that began at another commit keep that commit's answers.
     """
 
     __slots__ = ("_held",)
@@ -227,9 +227,9 @@ class KnownAnswers:
 
 
 class KnownRows(dict[bytes, int]):
-    """The rows of ids that a session has met, and before it others of the same store.
+    """The rows of ids, cached for a session and shared with other sessions of the same store.
 
-    The row of an id never changes. Rows that a snapshot does not have yet are not told.
+    The row of an id never changes. Rows that a snapshot does not have yet are not returned.
     """
 
     def __init__(self, session: ServerSession, others: dict[bytes, int]) -> None:
@@ -246,7 +246,7 @@ class KnownRows(dict[bytes, int]):
         return default if row is None else row
 
     def __setitem__(self, ident: bytes, row: int) -> None:
-        """Remember a row; what a transaction writes may be rolled back, so others do not see it."""
+        """Cache a row; uncommitted rows are not shared with other sessions."""
         super().__setitem__(ident, row)
         if self._session.is_snapshot:
             if len(self._others) >= ROWS_KNOWN_MAX:
@@ -257,12 +257,11 @@ class KnownRows(dict[bytes, int]):
 class ServerSession(SqlSession):
     """A session on a connection to PostgreSQL.
 
-    What writes and has no answer is kept, and sent with the next statement that has one, or with
-    the COMMIT: each answer that is waited for costs a way to the server and back. For the same
-    reason a snapshot that can only be read (`is_snapshot`) asks nothing twice, nor what another
-    snapshot of the same commit was told (`known`), what every transaction asks first comes with its
-    beginning (`foreseen`), and nobody waits for the end of a snapshot (`end`). `rows` are the rows
-    of ids that all sessions of a store have met.
+    Writes without an answer are deferred, and sent with the next statement that has one, or with
+    the COMMIT: each awaited answer costs a round trip. For the same reason a read-only snapshot
+    (`is_snapshot`) caches answers, shares them with snapshots of the same commit (`known`), gets
+    the answers that every transaction needs with its beginning (`foreseen`), and nobody waits for
+    its end (`end`). `rows` are the rows of ids that all sessions of a store have read.
     """
 
     __slots__ = (
@@ -299,7 +298,7 @@ class ServerSession(SqlSession):
         super().__init__(con, context)
 
     def forget(self) -> None:
-        """Drop what was remembered of a snapshot, and what was not sent."""
+        """Drop cached answers and unsent statements of a snapshot."""
         super().forget()
         self._kept = []
         self._answers: Answers = {}
@@ -307,11 +306,11 @@ class ServerSession(SqlSession):
         self.node_rows = KnownRows(self, self._rows)
 
     def begin(self, statements: Sequence[Statement], *, is_snapshot: bool) -> None:
-        """Begin a transaction, as soon as the last one has ended."""
+        """Begin a transaction after the last one has ended."""
         self.forget()
         self.context.statements += 1
         self.is_snapshot = is_snapshot
-        if self._is_ending:  # Not by `get_result`: it would keep all threads waiting.
+        if self._is_ending:  # Not by `get_result`, which would block all threads.
             self.con.wait(fetch_many(self.con.pgconn))
             self._is_ending = False
         asked = (HEAD_SQL, REACHED_SQL, MODELS_SQL) if is_snapshot else (HEAD_SQL, REACHED_SQL)
@@ -322,29 +321,29 @@ class ServerSession(SqlSession):
             self._of_commit = self._known.at(self.head)
 
     def end(self) -> None:
-        """Have the server roll back what is open, without waiting for that."""
+        """Send a ROLLBACK of the open transaction without waiting for it."""
         if self._later is not None:
             wait([self._later])
             self._later = None
         pgconn = self.con.pgconn
         if not self.con.closed and pgconn.transaction_status != TransactionStatus.IDLE:
             if pgconn.transaction_status == TransactionStatus.ACTIVE:
-                self.con.execute("ROLLBACK")  # An interrupt has left a statement.
+                self.con.execute("ROLLBACK")  # An interrupt has left an open statement.
             else:
                 pgconn.send_query(b"ROLLBACK")
                 pgconn.flush()
                 self._is_ending = True
 
     def run(self, sql: str, values: Any = None) -> FoundRows:
-        """Run a statement of PostgreSQL's own."""
+        """Run a statement of PostgreSQL's own dialect."""
         return FoundRows(self._sent(sql, values)[0][-1])
 
     def commit(self) -> None:
         """Commit the transaction.
 
         Raises:
-            StorageError: the server has rolled back, which it does without an error if a statement
-                had failed before.
+            StorageError: the server has rolled back, which happens without an error if an earlier
+            statement failed.
         """
         done = self._sent("COMMIT")[1]
         if done != "COMMIT":
@@ -359,20 +358,20 @@ class ServerSession(SqlSession):
         return self.line.ask([*kept, (sql, values)])
 
     def keep(self, sql: str, values: Any = None) -> None:
-        """Run a statement without an answer, together with the next that has one."""
+        """Defer a statement without an answer until the next that has one."""
         self.context.statements += 1
         self._kept.append((sql, values))
         if len(self._kept) >= KEPT_MAX:
             self.flush()
 
     def flush(self) -> None:
-        """Send what was kept."""
+        """Send the deferred statements."""
         if self._kept:
             self.run("SELECT 1")
         self._await_later()
 
     def flush_later(self, pool: Executor) -> None:
-        """Have another thread send what was kept; the next statement waits for that one."""
+        """Send the deferred statements from another thread; the next statement waits for it."""
         self._await_later()
         if self._kept:
             kept, self._kept = self._kept, []
@@ -411,7 +410,7 @@ class ServerSession(SqlSession):
         self.context.statements -= max(len(rows) - 1, 0)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
-        """Yield the rows of a whole table without having all of them in memory."""
+        """Yield the rows of a whole table without holding all of them in memory."""
         self.flush()
         self.context.statements += 1
         self._streams += 1
@@ -424,26 +423,26 @@ class ServerSession(SqlSession):
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
-        """Insert rows; `conflict` is what follows ON CONFLICT."""
+        """Insert rows; `conflict` follows ON CONFLICT."""
         given = list(rows)
         if not given:
             return
         if conflict.startswith("(") and _has_twice(columns, given, conflict):
-            # One at a time: one statement changes no row twice.
+            # One at a time: one statement cannot change a row twice.
             self._run_many(insert_one_sql(table, tuple(columns), conflict), given)
         else:
             self.keep(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
 
     def among(self, rows: Sequence[int]) -> RowNumbers:
-        """Return rows as the value that `IN` reads."""
-        return RowNumbers(sorted(rows))  # The same rows are the same question.
+        """Return rows as a value for `IN`."""
+        return RowNumbers(sorted(rows))  # Sorted, so that equal sets share a cached answer.
 
     def texts(self) -> WordTable:
         """Return the full-text index."""
         return WordTable(self)
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
-        """Put the words of new texts off until the end of a load."""
+        """Defer the words of new texts until the end of a load."""
         return ServerLoad(self)
 
     def scan(self) -> ServerScan:
@@ -451,7 +450,7 @@ class ServerSession(SqlSession):
         return ServerScan(self)
 
     def former(self, value: Any) -> str | None:
-        """Return a value of any type as `history` has it."""
+        """Return a value of any type in the form stored in `history`."""
         if value is None:
             return None
         if isinstance(value, bytes):
@@ -459,11 +458,11 @@ class ServerSession(SqlSession):
         return f"n{value}" if isinstance(value, int) else f"t{value}"
 
     def former_of(self, column: str) -> str:
-        """Return the SQL that makes a column `former`."""
+        """Return the SQL that converts a column by `former`."""
         return f"former({column})"
 
     def current(self, was: str | None) -> Any:
-        """Return what a value of `history` says."""
+        """Return the value stored in `history`."""
         if was is None:
             return None
         kind, value = was[0], was[1:]
@@ -477,7 +476,7 @@ def _has_twice(columns: Sequence[str], rows: list[Any], conflict: str) -> bool:
 
 
 class ServerScan(TableScan):
-    """Reads every row of a tenant's tables once, and compares them with what they should be."""
+    """Reads every row of a tenant's tables once, for `check` and `export`."""
 
     def __init__(self, session: ServerSession) -> None:
         super().__init__(session)
@@ -497,7 +496,7 @@ class ServerScan(TableScan):
         return [f"{table} is not as it was made" for table in KEYS if not found.get(table)]
 
     def edited_tables(self) -> list[str]:
-        """Return nothing: the guard refuses the edits of other programs."""
+        """Return an empty list: the guard refuses writes of other programs."""
         return []
 
     def text_problems(self) -> list[str]:
@@ -524,7 +523,7 @@ class ServerLines:
         self._name = name
 
     def add(self, line: str) -> None:
-        """Add a line; when the call returns, it is kept."""
+        """Add a line; when the call returns, it is stored."""
         with self._beside() as session:
             session.run("INSERT INTO side_lines (name, line) VALUES ($1, $2)", (self._name, line))
 

@@ -1,7 +1,7 @@
 """Word table: the text index of a tenant, and how a bulk load writes it.
 
-A row of `words` says where a word stands in one node. What many nodes share is written as one row
-for all nodes of a batch that have the word, a list:
+A row of `words` has the positions of a word in one node. If many nodes of a batch share a word,
+they share one row, a list:
 
     column    of one node                  of a list
     node      the node                     its first node
@@ -10,9 +10,10 @@ for all nodes of a batch that have the word, a list:
     places    32-bit numbers               four numbers a node (how far from the first, length,
                                            named, how many places), then the places of all
 
-Nodes are numbered as they are written, and a batch holds all of its range. So the lists of a word
-never overlap each other, or a row of one node: the row that covers a node is the last that begins
-at or before it. Lists are a tenth of the rows for prose, and the server's work is done by rows.
+Nodes are numbered as they are written, and a batch holds its whole range. So the lists of a word
+never overlap each other or a row of one node: the row that covers a node is the last one that
+begins at or before it. For prose, lists need a tenth of the rows, and the server's work depends on
+the number of rows.
 """
 
 from __future__ import annotations
@@ -41,23 +42,23 @@ if TYPE_CHECKING:
     from worlddb.store.postgres.server_session import ServerSession
 
 TEXTS_BATCH = 4_000
-"""Texts in one statement of a load: while the server writes one batch, the next is analysed."""
-LISTS_MIN = 64  # Texts from which lists pay: below it, numpy costs more than rows save.
-COUNTED_MAX = 2_000  # As in a file: more nodes with a word than this are estimated.
-PAGE_ROWS = 64  # Rows of a word that `latest` looks at first; four times as many each time.
-K1, B = 1.2, 0.75  # BM25 as FTS5 computes it, so that both stores give the same scores.
-IDF_MIN = 1e-6  # What FTS5 gives a word that half of all nodes have.
+"""Texts per statement of a load: while the server writes one batch, the next is analysed."""
+LISTS_MIN = 64  # texts from which lists pay: below, numpy costs more than the rows saved
+COUNTED_MAX = 2_000  # as in a file: with more nodes per word, their number is estimated
+PAGE_ROWS = 64  # rows of a word that `latest` reads first; then four times as many
+K1, B = 1.2, 0.75  # as in FTS5, so that both stores give the same scores
+IDF_MIN = 1e-6  # as FTS5 for a word that half of all nodes have
 _TOKEN = re.compile("[0-9a-z\x80-\U0010ffff]+")
-"""What FTS5 takes for one word of our analysed text: it splits at every sign of ASCII."""
+"""One word of our analysed text in FTS5: it splits at every ASCII sign."""
 _PLACE = "I"  # Places are 32-bit numbers, the lowest byte first.
 _PLACE_BYTES = 4
-_HEAD = 4  # Numbers that a list has for each node before the places.
+_HEAD = 4  # numbers per node in a list before the places
 _HEAD_BYTES = _HEAD * _PLACE_BYTES
-_USUAL_PLACES = 1_024  # Hardly any text has more words; 16 KB are kept ready for them.
+_USUAL_PLACES = 1_024  # hardly any text has more words; 16 KB are preallocated
 _PLACES = tuple(place.to_bytes(_PLACE_BYTES, "little") for place in range(_USUAL_PLACES))
 _COLUMNS = tuple(COLUMNS["words"])
 _LISTED = ", ".join(_COLUMNS)
-# Of the row that goes beyond what is counted, only as much is read as says where that is.
+# Of the row beyond the counting limit, only its position is read.
 _COUNTS = f"""
     SELECT w.word, c.* FROM unnest($1::text[]) AS w(word), LATERAL (
         SELECT coalesce(sum(many) FILTER (WHERE so_far <= $2), 0)::int8,
@@ -76,15 +77,15 @@ _COUNTS = f"""
 """
 _FIRST = f"WITH page AS MATERIALIZED (SELECT {_LISTED} FROM words WHERE word = $1{{}}) TABLE page"
 _PAGE = " AND node < ${} ORDER BY node DESC LIMIT ${}"
-# Lists are all read: which of their nodes are meant is seen when they are unpacked.
+# Lists are read completely; unpacking selects the nodes.
 _COVER = f"""
     UNION ALL SELECT {_LISTED} FROM words WHERE word = ${{0}} AND (length < 0
         OR (SELECT bool_or(length < 0) FROM page) OR node IN (SELECT node FROM page))
 """
-_FOREVER = 1 << 62  # A row above all others.
+_FOREVER = 1 << 62  # a row number above all others
 
 Posting = tuple[str, int, int, int, bytes]
-"""A row of `words` for one node: word, node, its length, the length of its name, the places."""
+"""A row of `words` for one node: word, node, its length, the length of its name, positions."""
 
 
 def _tokens(text: str) -> list[str]:
@@ -94,7 +95,8 @@ def _tokens(text: str) -> list[str]:
 def postings_of(row: int, name: str, content: str) -> list[Posting]:
     """Return the rows of `words` for one node.
 
-    Words are numbered through name and content, with a gap between, so that no phrase spans both.
+    Words are numbered through name and content, with a gap between them, so that no phrase spans
+    both.
     """
     named, said = _tokens(indexed(name)), _tokens(indexed_content(content))
     places: dict[str, bytes] = {}
@@ -123,7 +125,7 @@ def single_rows(rows: Iterable[Any]) -> Iterator[Posting]:
 
 
 def listed_row(postings: Sequence[Posting]) -> Posting:
-    """Return what several nodes have of one word, by node, as one row."""
+    """Return the rows of several nodes for one word as one list row."""
     if len(postings) == 1:
         return postings[0]
     word, first, *_ = postings[0]
@@ -135,7 +137,7 @@ def listed_row(postings: Sequence[Posting]) -> Posting:
 
 
 class NewWords(NamedTuple):
-    """How many texts there are, how many words they have, and the columns of `words` for them."""
+    """The number of texts, the number of their words, and the columns of `words` for them."""
 
     texts: int
     words: int
@@ -143,7 +145,7 @@ class NewWords(NamedTuple):
 
 
 def words_of(rows: Sequence[NewText]) -> NewWords:
-    """Return the words of texts, sorted, so that the index meets each of its pages once."""
+    """Return the words of texts, sorted, so that each page of the index is visited once."""
     if len(rows) >= LISTS_MIN:
         return _lists_of(rows)
     found = sorted([item for row in rows for item in postings_of(*row)])
@@ -179,7 +181,7 @@ def _lists_of(rows: Sequence[NewText]) -> NewWords:
     order = np.argsort(word, kind="stable")
     word, text, place = word[order], text[order], place[order].astype("<u4")
 
-    # Where the places of a node begin, and where the nodes of a word do.
+    # Where the positions of a node begin, and where the nodes of a word begin.
     is_new = np.ones(len(word), bool)
     is_new[1:] = (word[1:] != word[:-1]) | (text[1:] != text[:-1])
     starts = np.flatnonzero(is_new)
@@ -216,7 +218,7 @@ def _lists_of(rows: Sequence[NewText]) -> NewWords:
 
 
 class WordTable:
-    """The words of every node, as one session sees them; ranked as FTS5 ranks them."""
+    """The words of every node in one session, ranked as by FTS5."""
 
     def __init__(self, session: ServerSession) -> None:
         self._session = session
@@ -271,7 +273,7 @@ class WordTable:
 
     @staticmethod
     def _joined(words: int, page: str = "") -> str:
-        """Return the SQL that reads a page of the first word, and what others have beside it."""
+        """Return the SQL for a page of the first word, joined with the other words."""
         return _FIRST.format(page) + "".join(map(_COVER.format, range(2, words + 1)))
 
     def named(self, words: str) -> list[int]:
@@ -289,7 +291,7 @@ class WordTable:
         return texts, words
 
     def _having(self, phrase: list[str], in_name: bool = False) -> dict[int, tuple[int, int]]:
-        """Return the nodes that have a phrase: how often, and how many words they have."""
+        """Return the nodes with a phrase: its frequency, and the length of the node."""
         if not phrase:
             return {}
         self._session.need_index("words")
@@ -345,13 +347,13 @@ class WordTable:
             self.add(words_of(given[at : at + TEXTS_BATCH]))
 
     def add(self, new: NewWords) -> None:
-        """Write the words of texts."""
+        """Write the words of analysed texts."""
         if new.arrays:
             self._session.keep(insert_sql("words", _COLUMNS, ""), new.arrays)
         self._count(new.texts, new.words)
 
     def erase(self, rows: Sequence[int]) -> None:
-        """Forget the words of nodes; their texts are still there."""
+        """Remove the words of nodes whose texts are still stored."""
         self._session.need_index("words")
         sql = "SELECT row, name, content FROM nodes WHERE row = ANY($1)"
         found = [postings_of(*row) for row in self._session.run(sql, (RowNumbers(rows),))]
@@ -376,11 +378,11 @@ class WordTable:
 
 
 class ServerLoad:
-    """A bulk load that puts the words of its texts off until its end.
+    """A bulk load that defers the words of its texts to its end.
 
-    Rows go to the server as one array for each column, a batch in one statement; a thread sends
-    them, so that the server writes nodes while the next ones are checked. COPY would do no more:
-    PostgreSQL refuses it where row-level security holds.
+    Rows are sent as one array per column, a batch in one statement, by a thread, so that the server
+    writes nodes while the next ones are checked. COPY is not possible: PostgreSQL refuses it under
+    row-level security.
     """
 
     def __init__(self, session: ServerSession) -> None:
@@ -388,15 +390,15 @@ class ServerLoad:
         self._session = session
         self._texts: list[NewText] = []
         self._batches: list[Future[NewWords]] = []
-        self._sender = ThreadPoolExecutor(max_workers=1)  # Its thread ends with it.
+        self._sender = ThreadPoolExecutor(max_workers=1)  # The thread ends with it.
 
     def keep(self, rows: Iterable[NewText]) -> None:
-        """Keep texts in memory until their words are written; their nodes are sent meanwhile."""
+        """Keep texts in memory until their words are written; send their nodes meanwhile."""
         self._texts.extend(rows)
         self._session.flush_later(self._sender)
 
     def analyse(self, pool: Executor) -> None:
-        """Have the words analysed while the server writes, which needs no Python."""
+        """Analyse the words while the server writes, which needs no Python."""
         self._batches = [pool.submit(words_of, batch) for batch in self._split()]
 
     def _split(self) -> list[list[NewText]]:
@@ -404,7 +406,7 @@ class ServerLoad:
         return [texts[at : at + TEXTS_BATCH] for at in range(0, len(texts), TEXTS_BATCH)]
 
     def build(self) -> None:
-        """Write the words; the load is over with it."""
+        """Write the words, and end the load."""
         self._session.deferred = None
         table = WordTable(self._session)
         for batch in self._batches or map(words_of, self._split()):

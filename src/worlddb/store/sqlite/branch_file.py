@@ -1,21 +1,22 @@
-"""Branch file: a store that lies over the file of another one, its trunk, and holds what differs.
+"""Branch file: a store layered over the file of another store, its trunk.
 
-    memory.db-branches/NAME/   branch.json       which commit of the trunk it was forked from
-                               store.db (-wal)   what SQLite locks and logs by; no page is in it
+    memory.db-branches/NAME/   branch.json       the commit of the trunk it was forked from
+                               store.db (-wal)   SQLite's file for locks and log; has no pages
                                own (-numbers)    pages that the branch has changed
                                kept (-numbers)   pages as forked, which the trunk has changed since
 
-A page of the branch is looked for in this order: own, kept, the file of the trunk. To SQLite, and
-so to everything above it, that is one file: a branch is a store like any other.
+A page of the branch is searched in this order: own, kept, the file of the trunk. SQLite, and
+everything above it, sees one file: a branch is a store like any other.
 
-B1  Forking copies no page but those that wait in the trunk's log.
-B2  Before the log of the trunk is moved into its file, every page that the move overwrites is kept
-    for each branch (`move_log`). A snapshot bounds the move to the commits that were looked at.
+B1  Forking copies only the pages that wait in the trunk's log.
+B2  Before the log of the trunk is moved into its file, every page that the move overwrites is
+    copied
+    for each branch (`move_log`). A snapshot limits the move to the commits that were read.
 B3  The number of a kept page is written after the page is on the disk, and the trunk's file after
-    both: a power cut leaves the page in one of the two. An own page is in the branch's log until
-    the disk has it.
-B4  If a program that knows no branches moved the log, the fork's commit is no longer found below
-    the branch, and the branch is refused when it is opened.
+    both: after a power cut the page is in one of the two. An own page is in the branch's log until
+    it is on the disk.
+B4  If a program without support for branches moved the log, the fork's commit is no longer found
+    below the branch, and opening the branch is refused.
 """
 
 from __future__ import annotations
@@ -53,19 +54,19 @@ from worlddb.store.sqlite.file_encryption import (
 
 FOLDER_END, STORE, ABOUT = "-branches", "store.db", "branch.json"
 MARK = "A branch of a WorldDB store; its pages lie beside this file.\n"
-VFS = "worlddb-branch"  # The name under which SQLite knows how branches are read.
+VFS = "worlddb-branch"  # the name of the SQLite file system for branches
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")  # A folder's name on every system.
 SIZE = struct.Struct(
     ">Q"
 )  # Before the numbers of a layer: how long the whole file is; 0: as forked.
 LOG_HEAD = struct.Struct(">8I")  # Magic, version, page size, count, two salts, two checksums.
 FRAME_HEAD = struct.Struct(">6I")  # Page number, pages after a commit, two salts, two checksums.
-NEW = ".new-"  # A branch that is being made.
-GONE, LOCK = ".dropped-", ".lock"  # A branch whose files are being removed; who keeps pages.
+NEW = ".new-"  # prefix of a branch that is being created
+GONE, LOCK = ".dropped-", ".lock"  # prefix of removed branches; lock file
 KEEPING_MS_MAX = 10_000  # Far longer than the pages of a log take; then its move waits for another.
 FRAMES_AT_ONCE = 4_096  # Of the log in memory: 4 MiB with our page size.
-FORK_S_MAX = 5.0  # How long a fork waits for a checkpoint of another process to end.
-FORK_PAUSE_S = 0.005  # Between two looks; a checkpoint takes longer.
+FORK_S_MAX = 5.0  # how long a fork waits for a checkpoint of another process
+FORK_PAUSE_S = 0.005  # between two checks; a checkpoint takes longer
 
 
 def branch_folder(file: str) -> str:
@@ -79,7 +80,7 @@ def has_branches(file: str) -> bool:
 
 
 def trunk_of(file: str) -> str | None:
-    """Return the file that a branch lies over; None if this is the file of no branch."""
+    """Return the file below a branch; None if the file is not a branch."""
     folder, name = os.path.split(os.path.realpath(file))
     above = os.path.dirname(folder)
     if name != STORE or not above.endswith(FOLDER_END):
@@ -88,9 +89,9 @@ def trunk_of(file: str) -> str | None:
 
 
 def vfs_of(file: str, key: StoreKey | None = None) -> str | None:
-    """Return how SQLite is to read a file: a branch through its layers, all else as usual.
+    """Return the SQLite file system for a file: that of branches, or None for the usual one.
 
-    The layers lie below the encryption: they hold pages as the trunk's file does.
+    The layers lie below the encryption: they contain pages as in the trunk's file.
     """
     if trunk_of(file) is None:
         return None
@@ -155,7 +156,7 @@ class PageLayer:
         return written
 
     def _add(self, numbers: list[int]) -> None:
-        """Say which pages the next slots hold."""
+        """Record the page numbers of the next slots."""
         self._numbers.seek(SIZE.size + self._stored * 4)
         self._numbers.write(b"".join(number.to_bytes(4, "big") for number in numbers))
         for number in numbers:
@@ -163,7 +164,7 @@ class PageLayer:
             self._stored += 1
 
     def _follow(self) -> None:
-        """Take in the numbers that another user of this layer has written."""
+        """Read the numbers that another user of this layer has written."""
         stored = max(0, os.fstat(self._numbers.fileno()).st_size - SIZE.size) // 4
         if stored > self._stored:
             self._numbers.seek(SIZE.size + self._stored * 4)
@@ -174,7 +175,7 @@ class PageLayer:
 
     @property
     def file_bytes(self) -> int:
-        """How long the whole file is, as far as this layer says so; else 0."""
+        """The length of the whole file if this layer records it, else 0."""
         with self._lock:
             self._numbers.seek(0)
             return int(SIZE.unpack(self._numbers.read(SIZE.size))[0])
@@ -191,7 +192,7 @@ class PageLayer:
 
 
 class _Layers(NamedTuple):
-    """What the pages of one branch are read from."""
+    """The sources of the pages of one branch."""
 
     own: PageLayer
     kept: PageLayer
@@ -204,7 +205,7 @@ _LAYERS_LOCK = Lock()
 
 
 def _layer(path: str, page_bytes: int) -> PageLayer:
-    """Return the one object of this process for a layer, so that all connections see its pages."""
+    """Return the single object of this process for a layer, shared by all connections."""
     with _LAYERS_LOCK:
         about = os.stat(path)
         key = f"{about.st_dev}/{about.st_ino}/{path}"
@@ -222,10 +223,10 @@ def _layers(folder: str) -> _Layers:
 
 
 def _about(folder: str) -> dict[str, Any]:
-    """Return what a branch says about itself.
+    """Return the description of a branch.
 
     Raises:
-        CorruptionError: it says nothing that can be read.
+        CorruptionError: the description cannot be read.
     """
     try:
         found = json.loads(Path(folder, ABOUT).read_text(encoding="utf-8"))
@@ -245,7 +246,7 @@ class BranchFile(apsw.VFSFile):
         self._is_base = not isinstance(name, str) and name.uri_boolean("base", False)
         self._layers = _layers(folder)
         trunk = trunk_of(path)
-        # By SQLite: whoever else opens and closes the file gives up the locks of this process.
+        # Through SQLite: to open and close the file otherwise would drop this process's locks.
         wanted = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
         self._trunk = apsw.VFSFile(system_vfs(), str(trunk), wanted)
 
@@ -261,7 +262,7 @@ class BranchFile(apsw.VFSFile):
             found = kept.get(number)
             if found is None:
                 page = self._trunk.xRead(size, (number - 1) * size)
-                # The trunk may have changed it meanwhile: then it was kept before.
+                # If the trunk has changed it meanwhile, it was kept before.
                 found = kept.get(number) or page
         return found or b""
 
@@ -270,7 +271,7 @@ class BranchFile(apsw.VFSFile):
         self._layers.own.put(offset // self._layers.page_bytes + 1, bytes(data))
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
-        """Note how long the file is."""
+        """Record the length of the file."""
         self._layers.own.file_bytes = newsize
 
     def xFileSize(self) -> int:  # noqa: N802
@@ -289,7 +290,7 @@ class BranchFile(apsw.VFSFile):
 
 
 class _BranchVfs(apsw.VFS):
-    """Opens the files of branches by their layers, and their logs as any log."""
+    """Opens the files of branches by their layers, and their logs like any log."""
 
     def __init__(self) -> None:
         super().__init__(VFS, system_vfs())
@@ -312,7 +313,7 @@ def _register() -> None:
             import ctypes
 
             made = _BranchVfs()
-            # SQLite reads through it until the process ends, also a store that nobody has closed.
+            # SQLite uses it until the process ends, also for a store that was never closed.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
             _REGISTERED.append(made)
 
@@ -321,7 +322,7 @@ def _register() -> None:
 
 
 def guard_branches(con: apsw.Connection) -> None:
-    """Keep a connection from moving the log by itself: `move_log` does, and keeps pages."""
+    """Stop a connection from moving the log itself: `move_log` does, and keeps pages."""
     con.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     con.wal_autocheckpoint(0)
 
@@ -331,7 +332,7 @@ def move_log(
 ) -> tuple[int, int]:
     """Move the log of a store into its file, as `wal_checkpoint` does; branches keep their pages.
 
-    A store with branches is never kept from writing: its log is moved as far as readers allow.
+    A store with branches is never blocked from writing: its log is moved as far as readers allow.
     """
     if not has_branches(file):
         return con.wal_checkpoint(mode=mode)
@@ -344,10 +345,10 @@ def move_log(
 
 
 def keep_pages(file: str, pages_after: int) -> None:
-    """Keep for each branch the pages of the file that the log would overwrite or cut off.
+    """Copy for each branch the pages of the file that the log would overwrite or cut off.
 
     Raises:
-        apsw.Error: the disk refused, or another process keeps pages for too long.
+        apsw.Error: the disk refused, or another process holds the lock for too long.
     """
     flags = [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0]
     trunk = apsw.VFSFile(system_vfs(), os.path.abspath(file), flags)
@@ -370,7 +371,7 @@ def keep_pages(file: str, pages_after: int) -> None:
 
 @contextmanager
 def _alone(folder: str) -> Iterator[None]:
-    """Keep other processes from keeping pages; a lock of SQLite ends with its process."""
+    """Exclude other processes that keep pages; a lock of SQLite ends with its process."""
     lock = Path(folder, LOCK)
     lock.touch(mode=0o600)
     with closing(apsw.Connection(str(lock))) as con:
@@ -380,9 +381,9 @@ def _alone(folder: str) -> Iterator[None]:
 
 
 def _log_frames(file: str, *, with_pages: bool) -> Iterable[tuple[int, bytes]]:
-    """Yield the page numbers of the log's frames in order, and the pages if asked for.
+    """Yield the page numbers of the log's frames in order, and the pages if requested.
 
-    Frames behind the last commit may be among them.
+    Frames after the last commit may be among them.
     """
     try:
         log = open(f"{os.path.realpath(file)}-wal", "rb", buffering=0)  # noqa: SIM115
@@ -421,7 +422,7 @@ def check_name(name: object) -> str:
     """Return a branch's name.
 
     Raises:
-        InvalidInputError: it is none.
+        InvalidInputError: it is not a valid name.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InvalidInputError(
@@ -438,11 +439,10 @@ def fork(
     about: dict[str, Any],
     key: StoreKey | None = None,
 ) -> str:
-    """Make a branch of a store whose write lock `writer` has; return the path of its file.
+    """Create a branch of a store whose write lock `writer` holds; return the path of its file.
 
     Raises:
-        ConflictError: there is a branch of that name; or another process moves the log all the
-            time.
+        ConflictError: there is a branch of that name, or another process keeps moving the log.
     """
     above = branch_folder(file)
     folder = f"{above}/{name}"
@@ -450,7 +450,7 @@ def fork(
         raise ConflictError(f"there is a branch {name!r} already; choose another name, or drop it")
     new = f"{above}/{NEW}{uuid.uuid4().hex}"
     Path(above).mkdir(mode=0o700, exist_ok=True)
-    for left in Path(above).glob(f"{NEW}*"):  # Of a crash: one fork at a time has the write lock.
+    for left in Path(above).glob(f"{NEW}*"):  # Left by a crash.
         shutil.rmtree(left, ignore_errors=True)
     Path(new).mkdir(mode=0o700)
     try:
@@ -495,7 +495,7 @@ def _lay_out(
 
 
 def _moved(file: str, key: StoreKey | None) -> int:
-    """Move the log into the file; return how many frames a branch has to copy, 0 if all moved."""
+    """Move the log into the file; return the number of frames that a branch must copy."""
     deadline = time.monotonic() + FORK_S_MAX
     with closing(unlocked(file, key)) as con:
         guard_branches(con)
@@ -541,19 +541,19 @@ def drop(file: str, name: str) -> None:
     above = branch_folder(file)
     gone = f"{above}/{GONE}{uuid.uuid4().hex}"
     try:
-        os.rename(f"{above}/{check_name(name)}", gone)  # At once, whatever becomes of the rest.
+        os.rename(f"{above}/{check_name(name)}", gone)  # In one step.
     except FileNotFoundError:
         raise NotFoundError(f"there is no branch {name!r}; list the branches to see them") from None
     for left in Path(above).glob(f"{GONE}*"):
         shutil.rmtree(left, ignore_errors=True)
     if not _folders(file):
         Path(above, LOCK).unlink(missing_ok=True)
-        with suppress(OSError):  # Unless one is made just now.
+        with suppress(OSError):  # Unless another branch was just created.
             os.rmdir(above)
 
 
 def refuse_lost_base(file: str, key: StoreKey | None = None) -> None:
-    """Raise CorruptionError if a branch no longer lies over the commit that it was forked from.
+    """Raise CorruptionError if the commit that a branch was forked from is no longer below it.
 
     Raises:
         StoreKeyError: the key of the store below is missing or wrong.

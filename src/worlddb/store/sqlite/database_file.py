@@ -1,8 +1,8 @@
-"""Database file: how a store's file is opened, and what all its tables share.
+"""Database file: opens a store's file; connections, sessions, text index and sums.
 
-`translated` says what SQLite's errors mean here, `FileSession` is one connection in one
-transaction, `FileTextIndex` the words of every node (FTS5; words come analysed, and are never FTS5
-syntax), and `TableSums` a sum over the rows of every derived table.
+`translated` maps SQLite's errors, `FileSession` is one connection in one transaction,
+`FileTextIndex` has the words of every node (FTS5; words are analysed before and never FTS5 syntax),
+and `TableSums` has a sum over the rows of every derived table.
 """
 
 from __future__ import annotations
@@ -49,16 +49,17 @@ if TYPE_CHECKING:
 
 MEMORY = ":memory:"
 PAGE_BYTES = 1_024
-"""A commit writes a few bytes each to some thirty pages, and a page is written whole: a quarter of
-SQLite's usual size makes the log three times smaller (bench.write_volume)."""
-SMALLEST_BYTES = 512  # The smallest page of SQLite: a shorter file is none of its databases.
-SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # What `durability` means to SQLite.
+"""Bytes. A commit writes a few bytes each to some thirty pages, and a page is written whole: a
+quarter
+of SQLite's usual size makes the log three times smaller (bench.write_volume)."""
+SMALLEST_BYTES = 512  # the smallest page of SQLite; a shorter file is not a database
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # SQLite's setting for `durability`
 BUDGET_KIB = 131_072
-"""The indexes of a million nodes fit. The kernel keeps the file in memory as well, so more gains
+"""KiB; holds the indexes of a million nodes. The kernel caches the file as well, so more gains
 little; unused pages cost nothing."""
-SHARE_KIB_MIN = 2_000  # SQLite's own default: with less, a larger commit spills to the disk.
+SHARE_KIB_MIN = 2_000  # SQLite's default; with less, a larger commit spills to the disk
 COUNTED_MAX = 2_000
-"""More nodes with a word than this are estimated: counting them all takes as long as a search."""
+"""Nodes per word up to which they are counted; more are estimated, as counting takes too long."""
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
 MEANINGS: tuple[Meaning, ...] = (
     (
@@ -91,14 +92,14 @@ MEANINGS: tuple[Meaning, ...] = (
         "the disk failed: {}; nothing was acknowledged",
     ),
 )
-"""What SQLite's errors mean here, in the order they are tried."""
+"""The errors for SQLite's errors, in the order in which they are tried."""
 
 
 NOT_UTF8 = "a stored text is not UTF-8, so the file was damaged or changed by another program"
 
 
 class translated:  # noqa: N801 - it reads as what it does: `with translated(path):`
-    """Turn what SQLite raises into the error tree, naming the file and the way out."""
+    """Turn SQLite's errors into WorldDB errors that name the file and a remedy."""
 
     __slots__ = ("_path",)
 
@@ -124,7 +125,7 @@ class translated:  # noqa: N801 - it reads as what it does: `with translated(pat
 
 
 def _is_ours(trace: TracebackType | None) -> bool:
-    """Return whether an error came up in this package, and not in a caller's transaction block."""
+    """Return whether an error was raised in this package, and not in a caller's block."""
     module = ""
     while trace is not None:
         module, trace = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_next
@@ -132,11 +133,11 @@ def _is_ours(trace: TracebackType | None) -> bool:
 
 
 class PageBudget:
-    """The memory for pages that all connections of this process share.
+    """The page memory that all connections of this process share.
 
-    SQLite gives each connection a page cache of its own and has no limit over all of them. So each
-    connection gets an equal share, anew whenever it is taken or given back: one alone may use it
-    all, nine use no more together than one would.
+    SQLite gives each connection a page cache of its own, without a limit over all of them. So each
+    connection gets an equal share, recomputed whenever one is opened or closed: one connection may
+    use all of it, nine use no more together.
     """
 
     def __init__(self, kib: int = BUDGET_KIB) -> None:
@@ -144,7 +145,7 @@ class PageBudget:
         self._shares: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
 
     def share(self, con: apsw.Connection) -> None:
-        """Give a connection its share; pages beyond the share are freed at once."""
+        """Give a connection its share; pages beyond it are freed at once."""
         self._shares.setdefault(con, 0)
         share = max(self._kib // len(self._shares), SHARE_KIB_MIN)
         if self._shares[con] != share:
@@ -152,7 +153,7 @@ class PageBudget:
             self._shares[con] = share
 
     def leave(self, con: apsw.Connection) -> None:
-        """Forget a connection that closes; the others get more when they are used next."""
+        """Remove a closing connection; the others get larger shares when they are used next."""
         self._shares.pop(con, None)
 
 
@@ -162,13 +163,13 @@ PAGE_BUDGET = PageBudget()
 def connect(
     path: str, key: StoreKey | None, *, read_only: bool, busy_timeout_s: float, create: bool
 ) -> apsw.Connection:
-    """Open one connection with this project's settings; the file's format is not looked at."""
+    """Open one connection with WorldDB's settings, without checking the file's format."""
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
     if create and not read_only:
         flags |= apsw.SQLITE_OPEN_CREATE
     if key is None:
-        # Before SQLite looks at it: what a crash left in a journal would be undone without the
-        # key, and the file destroyed.
+        # Before SQLite reads it: without the key it would roll back a journal left by a crash, and
+        # destroy the file.
         refuse_wrong_key(path, None)
     con = unlocked(path, key, flags=flags, vfs=vfs_of(path, key))
     try:
@@ -180,7 +181,7 @@ def connect(
         con.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         PAGE_BUDGET.share(con)
         con.execute("PRAGMA threads = 2")
-        con.pragma("user_version")  # The first look at the file: what cannot be read fails here.
+        con.pragma("user_version")  # The first read of the file; an unreadable file fails here.
     except BaseException as error:
         con.close()
         if isinstance(error, apsw.NotADBError):
@@ -190,14 +191,14 @@ def connect(
 
 
 def teach_writer(con: apsw.Connection) -> None:
-    """Give a connection what the tables ask of who writes them."""
-    # Answers the guards: this connection is the engine's own.
+    """Register the functions that the guards and indexes of the tables need from a writer."""
+    # The guards call this function: only the engine's own connection defines it.
     con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=apsw.SQLITE_INNOCUOUS)
     teach_words(con)
 
 
 def connect_immutable(path: str, key: StoreKey | None) -> apsw.Connection:
-    """Open a file that nobody can change, without any lock or log beside it."""
+    """Open a file that cannot change, without any lock or log beside it."""
     uri = f"{Path(path).absolute().as_uri()}?immutable=1"
     con = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     if key is not None:
@@ -208,11 +209,11 @@ def connect_immutable(path: str, key: StoreKey | None) -> apsw.Connection:
 def connect_somehow(
     path: str, file: str, key: StoreKey | None, *, busy_timeout_s: float, create: bool
 ) -> tuple[apsw.Connection, bool]:
-    """Return a connection, also where nothing may be written, not even a lock file.
+    """Return a connection, even if nothing may be written, not even a lock file.
 
-    And whether the file is such that nobody can change it. A reader opens the file to write, too,
-    where it may, and then only reads: a connection that cannot write leaves its log files behind
-    when it closes.
+    The second value says whether the file cannot change. A reader also opens the file to write, if
+    it may, and then only reads: a read-only connection would leave its log files behind when it
+    closes.
     """
     try:
         options = {"read_only": False, "create": create}
@@ -226,7 +227,7 @@ def connect_somehow(
             ) from None
         if not os.path.exists(path) or (log.exists() and log.stat().st_size):
             raise
-    # No log: the file alone is the whole store, and nobody can change it where it lies.
+    # Without a log the file is the whole store, and nobody can change it here.
     return connect_immutable(path, key), True
 
 
@@ -236,7 +237,7 @@ def check_format(con: apsw.Connection, path: str) -> int:
     Raises:
         FormatError: another program's database, or a newer format than this version reads.
     """
-    # One statement, so one snapshot: another process may be making the store right now.
+    # One statement, so one snapshot: another process may be creating the store.
     found: Any = con.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), "
         "(SELECT user_version FROM pragma_user_version), "
@@ -258,7 +259,7 @@ def check_format(con: apsw.Connection, path: str) -> int:
 
 
 def refuse_bad_path(path: str) -> None:
-    """Say early, in words, what is wrong with a path that cannot be a store."""
+    """Raise early for a path that cannot be a store, with the reason."""
     if path == MEMORY:
         return
     try:
@@ -302,18 +303,18 @@ class FileSession(SqlSession):
         self._run_many(sql, rows)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
-        """Yield the rows of a whole table without having all of them in memory."""
+        """Yield the rows of a whole table without holding all of them in memory."""
         return iter(self.execute(sql, values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
-        """Insert rows; `conflict` is what follows ON CONFLICT."""
+        """Insert rows; `conflict` follows ON CONFLICT."""
         sql = _insert(table, tuple(columns), conflict)
         if self._sums is None or table in SUMMED:
             self.executemany(sql, rows)
             return
-        # Nobody need look at each row of a table that has no sum.
+        # A table without a sum needs no hook for its rows.
         self.con.preupdate_hook(None)
         try:
             self.executemany(sql, rows)
@@ -321,7 +322,7 @@ class FileSession(SqlSession):
             self._sums.follow(self.con)
 
     def among(self, rows: Sequence[int]) -> Any:
-        """Return rows as the array that `IN` reads; 0 is no row."""
+        """Return rows as an array for `IN`; 0 matches no row."""
         return apsw.carray(array("q", rows or (0,)))
 
     def texts(self) -> FileTextIndex:
@@ -335,13 +336,13 @@ class FileSession(SqlSession):
         return FileScan(self)
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
-        """Put indexes off until the end of a load."""
+        """Defer indexes until the end of a load."""
         from worlddb.store.sqlite.schema import BulkLoad
 
         return BulkLoad(self, head)
 
     def need_table(self, name: str, *, is_written: bool = False) -> bool:
-        """Return whether the counts of recalls are there; make their table to write it."""
+        """Return whether the table of recall counts exists; with `is_written`, create it."""
         if is_written:
             self.execute(RECALLS)
         sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
@@ -373,10 +374,10 @@ class FileTextIndex:
         self._session = session
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
-        """Return about how many of all `nodes` have each word; exact while there are few.
+        """Return the approximate number of `nodes` with each word; exact for small numbers.
 
-        Counting a common word would take longer than the search. So only the first that have it
-        are counted, and how far down the store those reach says how many there are in all.
+        Counting a common word would take longer than the search. So only the first nodes with it
+        are counted, and the total is estimated from the row that they reach.
         """
         sql = (
             "SELECT count(*), max(rowid) FROM (SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?)"
@@ -421,7 +422,7 @@ class FileTextIndex:
         self._session.insert("texts", ("rowid", "name", "content"), words)
 
     def erase(self, rows: Sequence[int]) -> None:
-        """Forget the words of nodes."""
+        """Remove the words of nodes."""
         sql = "UPDATE texts SET name = '', content = '' WHERE rowid = ?"
         self._session.executemany(sql, [(row,) for row in rows])
 
@@ -435,7 +436,7 @@ def _all_of(words: Iterable[str]) -> str:
 
 
 def _varints(body: bytes) -> list[int]:
-    """Return the numbers of FTS5's record of totals: nodes, then words per column."""
+    """Return the numbers in FTS5's record of totals: nodes, then words per column."""
     numbers, value = [], 0
     for byte in body:
         value = value << 7 | byte & 0x7F
@@ -458,26 +459,26 @@ SUMMED = {
     "pools": 8,
     "recalls": 9,
 }
-"""The tables with a sum, and the number of its row: never changed, files have it."""
+"""The tables with a sum, and the number of its row; never changed, because files contain it."""
 _ROW_BYTES = 8  # An integer of SQLite.
 FORGET_SUMS = "DELETE FROM lookups_reached WHERE number > 0"
-"""The transaction that does this sums all rows again, as they are at its end."""
+"""A transaction that executes this sums all rows again at its end."""
 _READ_SUMS = "SELECT number, node, note FROM lookups_reached WHERE number > 0"
-# SQLite has no exclusive or: what is in one of two numbers, without what is in both.
+# SQLite has no exclusive or: (a | b) without (a & b).
 _ADD_SUMS = (
     "UPDATE lookups_reached SET node = (node | ?2) - (node & ?2), note = note + ?3 "
     "WHERE number = ?1"
 )
 _WRITE_SUMS = "INSERT OR REPLACE INTO lookups_reached VALUES (?, ?, ?)"
 
-Sum = tuple[int, int]  # The hashes of the rows, and how many rows.
+Sum = tuple[int, int]  # the combined hash of the rows, and their number
 
 
 def _hash(table: str, row: tuple[Any, ...]) -> Sum:
-    """Return what one row adds to the sum of its table."""
+    """Return the contribution of one row to the sum of its table."""
     if table == "lookups_reached" and row[0] != 0:
         return 0, 0
-    # The text of a tuple of numbers, texts and bytes says each of them exactly.
+    # The repr of a tuple of numbers, texts and bytes is unambiguous.
     digest = blake3(repr(row).encode("utf-8", "surrogatepass")).digest(_ROW_BYTES)
     return int.from_bytes(digest, "big", signed=True), 1
 
@@ -493,16 +494,16 @@ def sum_of(con: apsw.Connection, table: str) -> Sum:
 
 
 class TableSums:
-    """What the transaction under way has changed in the sums.
+    """The changes of the present transaction to the sums.
 
-    Vectors, counts and keys have no address that they could be compared with. So each transaction
-    of ours adds what it changes in a table to the sum of that table: the hashes of its rows,
-    combined by exclusive or. Another program that edits a row does not, and the sum no longer fits.
-    The sums lie behind row 0 of `lookups_reached`, whose page nearly every write changes anyway; a
-    store that an earlier version wrote has none until the first write.
+    Vectors, counts and keys have no address to compare them with. So each of our transactions adds
+    its changes in a table to the sum of that table: the hashes of its rows, combined by exclusive
+    or. If another program edits a row, the sum no longer fits. The sums are stored after row 0 of
+    `lookups_reached`, whose page nearly every write changes anyway; a store of an earlier version
+    gets them with the first write.
 
-     The sums are against accidents and strangers' SQL, not against a person who computes them
-    again.
+     The sums protect against accidents and foreign SQL, not against a person who computes them
+     again.
     """
 
     def __init__(self) -> None:
@@ -510,7 +511,7 @@ class TableSums:
         self._are_there = False
 
     def follow(self, con: apsw.Connection) -> None:
-        """Note every row that a connection changes."""
+        """Record every row that a connection changes."""
         con.preupdate_hook(self._note)
 
     def _note(self, change: apsw.PreUpdate) -> None:
@@ -527,11 +528,11 @@ class TableSums:
         self._changed[table] = total, rows
 
     def begin(self) -> None:
-        """Forget what a transaction changed that did not land."""
+        """Forget the changes of a transaction that was rolled back."""
         self._changed.clear()
 
     def write(self, con: apsw.Connection) -> None:
-        """Write the sums that the transaction has changed; all of them where there are none."""
+        """Write the sums that the transaction has changed; all of them if there are none."""
         changed = self._changed
         if not changed:
             return

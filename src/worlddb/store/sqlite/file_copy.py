@@ -1,12 +1,11 @@
 """File copy: back up, restore, migrate and rekey the file of a store.
 
 A copy goes through SQLite, page by page, in one transaction. So programs that have the file open
-keep a sound one, logs that a crash left behind are included, and an interrupted copy changes
-nothing.
+keep a consistent one, logs left by a crash are included, and an interrupted copy changes nothing.
 
 To change the key, SQLite writes the store to a new file beside the old one, under the new key from
-the first byte. That file is checked, forced to disk and renamed in one step: a crash leaves the old
-file or the new one. No other program has the store open meanwhile.
+the first byte. That file is checked, forced to disk and renamed in one step, so a crash leaves the
+old or the new file. No other program may have the store open.
 """
 
 from __future__ import annotations
@@ -51,17 +50,17 @@ from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIO
 
 log = logging.getLogger(__name__)
 
-PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and an interrupt does not wait long.
-BUSY_S = 5.0  # How long to wait for a store that another program is just writing.
+PAGES_AT_ONCE = 4_096  # 16 MiB: few steps, and short waits for an interrupt
+BUSY_S = 5.0  # wait for a store that another program is writing
 BUSY_PAUSE_S = 0.005
-"""Between two attempts to switch the journal's mode: much shorter than anybody notices."""
-APPLICATION_ID_AT = 68  # Where a SQLite file has its application id.
+"""Pause between two attempts to switch the journal mode."""
+APPLICATION_ID_AT = 68  # offset of the application id in a SQLite file
 
 
 def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
-    """Copy a whole database over another; all of it or nothing.
+    """Copy a whole database over another, completely or not at all.
 
-    `source` has to have a snapshot already, or writers would get in between.
+    `source` must have a snapshot already, so that no writer gets in between.
     """
     with target.backup("main", source, "main") as copy:
         while not copy.done:
@@ -69,7 +68,7 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection) -> None:
 
 
 def refuse_bad_target(path: str) -> None:
-    """Say early what is wrong with the path of a backup."""
+    """Raise early for an unusable path of a backup."""
     refuse_bad_path(path)
     if path == MEMORY:
         raise StorageError("a backup is a file; give a path")
@@ -88,7 +87,7 @@ def copy_to_new(source: apsw.Connection, path: str, like: str | None, key: Store
     ):
         copy_pages(source, target)
         target.close()
-        # Under its name only when it is whole: a killed backup is never taken for one.
+        # It gets its name only when complete, so a killed backup is never mistaken for one.
         _land(partial.path, path)
 
 
@@ -104,7 +103,7 @@ def _land(partial: str, path: str) -> None:
     """Give a finished copy its name; StorageError if another file has it."""
     try:
         os.link(partial, path)
-    except OSError as error:  # A disk without hard links: a small gap between look and move.
+    except OSError as error:  # Without hard links: a small gap between check and rename.
         if isinstance(error, FileExistsError) or os.path.exists(path):
             raise StorageError(f"{path}: exists already; choose a new path") from None
         os.rename(partial, path)
@@ -112,7 +111,7 @@ def _land(partial: str, path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OldStore:
-    """The copy of a store of an older format, which is kept when the store is migrated."""
+    """The copy of a store of an older format that a migration keeps."""
 
     path: str
     version: int
@@ -128,19 +127,19 @@ class OldStore:
         return cls(path, version, copy)
 
     def tell(self) -> None:
-        """Say that the store was migrated, and where the copy is."""
+        """Log that the store was migrated, and the path of the copy."""
         log.warning(
             "%s: brought from format %d to format %d; the store as it was is kept in %s",
             *(self.path, self.version, FORMAT_VERSION, self.copy),
         )
 
     def drop(self) -> None:
-        """Remove the copy: somebody else has migrated the store, or nobody."""
+        """Remove the copy: another process has migrated the store, or the migration failed."""
         Path(self.copy).unlink(missing_ok=True)
 
 
 def free_name(name: str) -> str:
-    """Return a name for a copy that is kept: this one, or with the first number that is free."""
+    """Return a free name for a copy: this one, or with a number."""
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(name for name in names if not os.path.exists(name))
 
@@ -158,10 +157,10 @@ def migrate(
     timeout_s: float,
     keep: Callable[[apsw.Connection, int], KeptCopy | None],
 ) -> None:
-    """Bring the file to the present format; all or nothing, also when two processes try at once.
+    """Migrate a file to the present format, completely or not at all, safe against two processes.
 
-    `keep` gets a snapshot of a store of an older format and its number. It makes a copy, or raises
-    if the store is not to be migrated. Nothing was changed before.
+    `keep` gets a snapshot of the old store and its format number. It makes a copy, or raises if the
+    store must not be migrated. Nothing has been changed before.
     """
     kept = None
     if 0 < check_format(con, path) < FORMAT_VERSION:
@@ -198,7 +197,7 @@ def migrate(
 
 
 def _set_journal_mode(con: apsw.Connection, path: str, mode: str, timeout_s: float) -> None:
-    """Switch the journal's mode; SQLite does not wait for others here by itself, so we do."""
+    """Switch the journal mode; SQLite does not wait for other processes here, so this loop does."""
     check_format(con, path)  # Another program's file is not ours to switch.
     deadline = time.monotonic() + timeout_s
     while True:
@@ -219,7 +218,7 @@ def migrate_store(
     timeout_s: float,
     migration: Migration,
 ) -> None:
-    """Bring a store to the present format as `migration` says, or make a new one.
+    """Migrate a store to the present format as `migration` says, or create a new one.
 
     Raises:
         FormatError: it has a newer format.
@@ -232,9 +231,9 @@ def migrate_store(
 
 
 class OldStoreView:
-    """A copy of a store of an older format, brought to the present one, for who only reads.
+    """A migrated temporary copy of a store of an older format, for reading only.
 
-    It lies in a folder of its own that only its owner can enter, and goes when it is closed.
+    It lies in a private folder and is removed when closed.
     """
 
     def __init__(self, con: apsw.Connection, path: str, key: StoreKey | None, version: int) -> None:
@@ -249,7 +248,7 @@ class OldStoreView:
         try:
             with closing(_new_target(self.file, con, key)) as copy:
                 with con:
-                    check_format(con, path)  # Only the first read takes the snapshot.
+                    check_format(con, path)  # The snapshot begins with the first read.
                     copy_pages(con, copy)
                 migrate(copy, path, BUSY_S, lambda *_: None)
         except BaseException:
@@ -272,12 +271,12 @@ def format_of_file(path: str, key: StoreKey | None) -> int:
 
 
 def copy_out(path: str, target: str, key: StoreKey | None) -> None:
-    """Copy a store of any format that this version knows to a new file, as it is.
+    """Copy a store of any known format to a new file, unchanged.
 
-    If it is encrypted, so is the copy.
+    If the store is encrypted, so is the copy.
 
     Raises:
-        FormatError: it is no store.
+        FormatError: it is not a store.
         StorageError, CorruptionError: it cannot be read, or the copy not be written.
     """
     file = os.path.abspath(path)
@@ -293,14 +292,14 @@ def copy_out(path: str, target: str, key: StoreKey | None) -> None:
 
 
 def copy_into(source: str, path: str, key: StoreKey | None) -> None:
-    """Put what the store `source` holds in the place of what `path` holds, if anything.
+    """Replace the content of the store at `path`, if any, by that of `source`.
 
-    The file stays the same one, and its logs go. Also a damaged store is overwritten; whatever is
-    none, never.
+    The file stays the same one, and its logs are removed. A damaged store is overwritten, too; a
+    file that is not a store, never.
 
     Raises:
-        ConflictError: somebody has the store at `path` open, or it has branches.
-        FormatError: the file at `path` is no store.
+        ConflictError: another program has the store at `path` open, or it has branches.
+        FormatError: the file at `path` is not a store.
         StorageError: it cannot be written.
         StoreKeyError: it is encrypted and the source is not, or the other way round.
     """
@@ -314,19 +313,19 @@ def copy_into(source: str, path: str, key: StoreKey | None) -> None:
     try:
         with translated(path), closing(unlocked(path, key)) as con:
             con.set_busy_timeout(int(BUSY_S * 1000))
-            # What the file says about itself is not looked at: it may be why it is replaced.
+            # The content is not checked: damage may be the reason for the replacement.
             if key is None:
                 con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
-            # Others that have it open remember what is in it, so there must be none.
+            # Other processes would have cached its content, so there must be none.
             con.pragma("locking_mode", "exclusive")
             with closing(unlocked(source, key, flags=apsw.SQLITE_OPEN_READONLY)) as copy:
                 if is_new and key is not None:
                     con.pragma("page_size", int(str(copy.pragma("page_size"))))
                 elif copy.pragma("page_size") != con.pragma("page_size"):
-                    # Only without a log can pages get another size.
+                    # The page size can change only without a log.
                     con.pragma("journal_mode", "delete")
                 _overwrite(con, copy, key)
-            # Who is alone keeps the index of the log in memory, and leaves an old one behind.
+            # An exclusive connection keeps the log's index in memory and leaves an old one behind.
             Path(f"{os.path.realpath(path)}-shm").unlink(missing_ok=True)
     except ConflictError:
         raise ConflictError(
@@ -336,12 +335,12 @@ def copy_into(source: str, path: str, key: StoreKey | None) -> None:
         if is_new:
             Path(path).unlink(missing_ok=True)
         raise
-    # Of what was there before; it is made again when it is needed.
+    # Derived from the old content; built again when needed.
     Path(f"{path}-vectors").unlink(missing_ok=True)
 
 
 def refuse_branches(path: str) -> None:
-    """Raise ConflictError if a store has branches: they read its file as it is."""
+    """Raise ConflictError if a store has branches, which read its file."""
     if names := ", ".join(row.name for row in branches_of(path)):
         raise ConflictError(f"{path}: has branches ({names}) of what it says now; drop them first")
 
@@ -352,7 +351,7 @@ def _overwrite(con: apsw.Connection, copy: apsw.Connection, key: StoreKey | None
     except apsw.CorruptError:
         if key is None:
             raise
-        # A damaged page that is encrypted cannot be overwritten, so they all go first.
+        # A damaged encrypted page cannot be overwritten, so all pages are dropped first.
         con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
         con.execute("VACUUM")
         con.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
@@ -360,7 +359,7 @@ def _overwrite(con: apsw.Connection, copy: apsw.Connection, key: StoreKey | None
 
 
 def _refuse_stranger(path: str, key: StoreKey | None) -> None:
-    """Raise FormatError if the file to overwrite is no store."""
+    """Raise FormatError if the file to overwrite is not a store."""
     head = head_of(path)
     if head and (key is not None or is_encrypted(path)):
         with suppress(CorruptionError):
@@ -376,7 +375,7 @@ def _refuse_stranger(path: str, key: StoreKey | None) -> None:
 
 
 def _is_store_by_its_log(path: str) -> bool:
-    """Return whether a file is a store by what its log says: of a young one, all is still there."""
+    """Return whether a file is a store by its log; the content of a new store is still there."""
     try:
         with closing(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)) as con:
             return bool(con.pragma("application_id") == APPLICATION_ID)
@@ -395,13 +394,13 @@ def rekey_file(
     *,
     keep: bool,
 ) -> str | None:
-    """Put a store under another key; return the path of the copy of the old file, if it is kept.
+    """Give a store another key; return the path of the copy of the old file, if it is kept.
 
-    `prepare` gets the new file before that takes the name of the old one.
+    `prepare` is called with the new file before it replaces the old one.
 
     Raises:
-        ConflictError: somebody has the store open, or it has branches.
-        FormatError: it is no store, or one of an older format.
+        ConflictError: another program has the store open, or it has branches.
+        FormatError: it is not a store, or has an older format.
         StoreKeyError: the old key does not fit.
         StorageError: it cannot be written.
     """
@@ -430,12 +429,12 @@ def rekey_file(
 
 
 def _hold_alone(con: apsw.Connection, path: str) -> None:
-    """Keep everybody else out of the file until the connection closes."""
+    """Exclude all other programs from the file until the connection closes."""
     con.set_busy_timeout(int(BUSY_S * 1000))
     teach_writer(con)
     con.pragma("locking_mode", "exclusive")
     try:
-        # Without a log: the file alone is the whole store. Whoever opens it next begins another.
+        # Without a log the file is the whole store; the next program to open it starts a new log.
         if con.pragma("journal_mode", "delete") == "delete":
             con.execute("BEGIN EXCLUSIVE")
             con.execute("COMMIT")
@@ -448,7 +447,7 @@ def _hold_alone(con: apsw.Connection, path: str) -> None:
 
 
 def sync(path: str) -> None:
-    """Wait until the disk has a file or a folder that nobody else has open."""
+    """Wait until a file or a folder that nobody else has open is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         with suppress(OSError):  # Some file systems cannot sync a folder.
@@ -458,14 +457,14 @@ def sync(path: str) -> None:
 
 
 def remove_vectors(path: str, end: str) -> None:
-    """Remove the saved index of vectors, also half-written ones; it is made again."""
+    """Remove the saved vector index, also half-written ones; it is built again."""
     folder, name = os.path.split(os.path.abspath(path))
     for found in Path(folder).glob(f"{escape(name + end)}*"):
         found.unlink(missing_ok=True)
 
 
 def kept_copies(path: str) -> list[str]:
-    """Return the copies that changes of the key and of the format have left beside a store."""
+    """Return the copies beside a store that changes of key or format have left."""
     folder, name = os.path.split(os.path.realpath(path))
     ends = (KEPT_END, ".format-")
     found = [one for end in ends for one in Path(folder).glob(f"{escape(name + end)}*")]

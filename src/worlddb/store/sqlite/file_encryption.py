@@ -1,9 +1,9 @@
-"""File encryption: the key of a store's file, and what seals the files beside it.
+"""File encryption: the key of a store's file, and the encryption of files beside it.
 
-SQLite3 Multiple Ciphers (the package apsw-sqlite3mc in the place of apsw) encrypts each page of
-the file, of its log and of its journals by ChaCha20-Poly1305. What SQLite keeps for a moment stays
-in memory. The first 16 bytes of an encrypted file are random, and the next 8 are those of every
-SQLite file, so such a file is told from a damaged one without its key.
+SQLite3 Multiple Ciphers (the package apsw-sqlite3mc instead of apsw) encrypts each page of the
+file, of its log and of its journals by ChaCha20-Poly1305. SQLite's temporary data stays in memory.
+The first 16 bytes of an encrypted file are random, and the next 8 are those of every SQLite file,
+so an encrypted file can be distinguished from a damaged one without its key.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ import apsw
 
 from worlddb.errors import InvalidInputError, StorageError, StoreKeyError
 
-KEY_BYTES = 32  # What ChaCha20 and AES-256 take.
-SALT_BYTES = 16  # What the encrypting SQLite puts at the beginning of a file.
+KEY_BYTES = 32  # key length of ChaCha20 and AES-256
+SALT_BYTES = 16  # the salt at the beginning of an encrypted file
 ROUNDS = 600_000
-"""How often a passphrase is hashed, by PBKDF2 with SHA-256: what OWASP asks for; a third of a
-second. Any SQLite3 Multiple Ciphers opens such a file with `PRAGMA kdf_iter = 600000`."""
+"""Iterations of PBKDF2 with SHA-256 for a passphrase, as OWASP recommends; a third of a second. Any
+SQLite3 Multiple Ciphers opens such a file with `PRAGMA kdf_iter = 600000`."""
 MAGIC = b"SQLite format 3\0"
-ENCRYPTING = "multipleciphers-"  # Begins the name of how the encrypting SQLite reads files.
-HEAD_BYTES = 100  # The header of a SQLite file.
+ENCRYPTING = "multipleciphers-"  # prefix of the file system name of the encrypting SQLite
+HEAD_BYTES = 100  # the header of a SQLite file
 _SEALED = slice(20, 24), b"\x20@  "
-"""Where and what an encrypted file says of itself: 32 bytes of each page are the cipher's (nonce
-and tag), and the three numbers that are the same in every SQLite file."""
-NONCE_BYTES = 12  # What GCM takes.
-KEY_FILE_BYTES_MAX = (
-    4_096  # A key is a line; whatever is longer is no key, and what follows is not read.
-)
+"""Offset and content of the plain part of an encrypted header: 32 bytes of each page are the
+cipher's (nonce and tag), and the three numbers are the same in every SQLite file."""
+NONCE_BYTES = 12  # nonce length of GCM
+KEY_FILE_BYTES_MAX = 4_096  # bytes; a key is a line, so a longer file is not read further
 _HEX = re.compile(f"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 INSTALL = (
     "run: pip install 'worlddb[encrypted]' and then: "
@@ -81,21 +79,21 @@ class StoreKey:
 
     def unlock(self, con: apsw.Connection, path: str) -> None:
         """Give a new connection the key; the file is not read yet."""
-        # What does not fit into the cache would be written to a file without encryption.
+        # A temporary file would not be encrypted.
         con.pragma("temp_store", "memory")
         con.pragma("key", f"raw:{self._for_file(path)}")
 
     def seal(self, path: str, salt: bytes | None = None) -> SideSeal:
-        """Return what encrypts the files beside a store, with their own salt or the file's."""
+        """Return the seal of files beside a store, with a salt of their own or the file's."""
         secret = bytes.fromhex(self._for_file(path, salt)[: 2 * KEY_BYTES])
         return SideSeal(blake2b(b"worlddb side files", key=secret, digest_size=KEY_BYTES).digest())
 
     def address(self, path: str) -> str:
-        """Return a file's address for SQLite, with the key that it is to be encrypted with."""
+        """Return the SQLite address of a file with the key to encrypt it."""
         return f"{_uri(path)}?key=raw:{self._for_file(path)}"
 
     def _for_file(self, path: str, salt: bytes | None = None) -> str:
-        """Return the key in hexadecimal; of a passphrase, with a salt, by default the file's."""
+        """Return the key in hexadecimal; of a passphrase with a salt, by default the file's."""
         if self._raw:
             return self._raw.hex()
         salt = salt or head_of(path)[:SALT_BYTES] or os.urandom(SALT_BYTES)
@@ -105,7 +103,7 @@ class StoreKey:
 
 
 class SideSeal:
-    """Encrypts what is written beside a store, by AES-256-GCM with a random nonce each time."""
+    """Encrypts files beside a store by AES-256-GCM with a random nonce each time."""
 
     def __init__(self, key: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -113,15 +111,15 @@ class SideSeal:
         self._cipher = AESGCM(key)
 
     def close(self, data: bytes) -> bytes:
-        """Return data as only the holder of the key can read it."""
+        """Return data encrypted, so that only a holder of the key can read it."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, data, None)
 
     def open(self, sealed: bytes) -> bytes:
-        """Return the data again.
+        """Return the decrypted data.
 
         Raises:
-            StoreKeyError: the key is another one, or the data are damaged.
+            StoreKeyError: another key was used, or the data is damaged.
         """
         from cryptography.exceptions import InvalidTag
 
@@ -132,7 +130,7 @@ class SideSeal:
 
 
 def unlocked(path: str, key: StoreKey | None, **options: Any) -> apsw.Connection:
-    """Return a new connection that knows the key; the file is not read yet."""
+    """Return a new connection with the key set; the file is not read yet."""
     con = apsw.Connection(path, **options)
     if key is not None:
         try:
@@ -144,7 +142,7 @@ def unlocked(path: str, key: StoreKey | None, **options: Any) -> apsw.Connection
 
 
 def plain_address(path: str) -> str:
-    """Return a file's address for SQLite, for a copy that is not encrypted."""
+    """Return the SQLite address of a file for a copy without encryption."""
     return f"{_uri(path)}?key="
 
 
@@ -170,7 +168,7 @@ def _in_file(path: str) -> str | bytes:
 
 
 def make_key_file(path: str) -> bool:
-    """Write a new random key to a new file, for its owner alone; return if there was none.
+    """Write a new random key to a new file, for its owner alone; return False if there was one.
 
     Raises:
         StorageError: the file cannot be written.
@@ -184,7 +182,7 @@ def make_key_file(path: str) -> bool:
         raise StorageError(f"{path}: the key file cannot be made: {reason}") from None
     try:
         os.write(handle, os.urandom(KEY_BYTES).hex().encode() + b"\n")
-        os.fsync(handle)  # Before anything is encrypted with it.
+        os.fsync(handle)  # On the disk before it is used.
     finally:
         os.close(handle)
     return True
@@ -193,9 +191,8 @@ def make_key_file(path: str) -> bool:
 def destroy_key_file(path: str) -> bool:
     """Overwrite and remove the file of a key; return whether there was one.
 
-    What it has encrypted, copies and backups as well, cannot be read from then on, unless somebody
-    has another copy of the key. A disk that writes elsewhere, as flash does, may keep the old bytes
-    for a while.
+    Nobody can then read what it has encrypted, including copies and backups, without another copy
+    of the key. A flash disk may keep the old bytes for a while.
 
     Raises:
         StorageError: the file cannot be written or removed.
@@ -214,7 +211,7 @@ def destroy_key_file(path: str) -> bool:
 
 
 def system_vfs() -> str:
-    """Return how SQLite reads files here, below the encryption if there is one."""
+    """Return the name of SQLite's file system below the encryption, if there is one."""
     return apsw.vfs_names()[0].removeprefix(ENCRYPTING)
 
 
@@ -227,16 +224,15 @@ def encrypting_build() -> str | None:
 
 
 def head_of(path: str) -> bytes:
-    """Return the first bytes of a file; none if it is empty or not there.
+    """Return the first bytes of a file; empty if the file is empty or missing.
 
-    Through SQLite: to open the file here and close it would give up the locks that this process
-    has on it.
+    Read through SQLite: to open and close the file here would drop this process's locks on it.
     """
     from worlddb.store.sqlite.branch_file import trunk_of
 
     flags = apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY
     try:
-        # A branch has the key and the salt of the file that it lies over.
+        # A branch has the key and the salt of its trunk.
         file = apsw.VFSFile(system_vfs(), trunk_of(path) or os.path.abspath(path), [flags, 0])
     except apsw.Error:
         return b""
@@ -247,17 +243,17 @@ def head_of(path: str) -> bytes:
 
 
 def is_encrypted(path: str) -> bool:
-    """Return whether a file is an encrypted store, as far as can be told without its key."""
+    """Return whether a file is an encrypted store, as far as can be seen without its key."""
     where, what = _SEALED
     head = head_of(path)
     return not head.startswith(MAGIC) and head[where] == what
 
 
 def refuse_wrong_key(path: str, key: StoreKey | None) -> None:
-    """Say why SQLite cannot read a file, if it is for its key.
+    """Raise if the key is the reason why SQLite cannot read a file.
 
     Raises:
-        StoreKeyError: the key is missing or wrong, or there is one for a file without encryption.
+        StoreKeyError: the key is missing or wrong, or the file is not encrypted.
     """
     if key is not None and head_of(path).startswith(MAGIC):
         raise StoreKeyError(

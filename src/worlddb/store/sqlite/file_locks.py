@@ -1,12 +1,12 @@
-"""File locks: who may use the files of a store, in this process and in others.
+"""File locks: which programs may use the files of a store, in this process and in others.
 
 `LockedFiles` holds locks that keep another SQLite library in this process from closing the store's
-file. `PartialFile` is a copy that is being written; it gets its name when it is complete, and
+file. `PartialFile` is a copy in progress; it gets its name when it is complete, and
 `sweep_partials` removes copies that were never completed. New files are readable by their owner
 alone (`make_private`).
 
-A file with two names is refused. It would have two logs, and half of the acknowledged writes would
-be lost.
+A file with two names is refused, because it would have two logs, and half of the acknowledged
+writes would be lost.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ try:
 except ImportError:  # Windows, where a file that is open cannot be deleted anyway.
     fcntl = None  # type: ignore[assignment]
 
-PRIVATE = 0o600  # Memories are personal: a new file is for its owner alone.
-READ_OR_WRITE = 0o666  # The rights that a data file may have; none is a program.
+PRIVATE = 0o600  # a new file is for its owner alone, because memories are personal
+READ_OR_WRITE = 0o666  # rights that a data file may have; never executable
 MOUNTS = "/proc/self/mountinfo"
 _PARTIAL = re.compile(r"(.*\.[0-9a-f]{32}\.partial)(-journal|-wal|-shm)?")
 _BESIDE_PARTIAL = ("-journal", "-wal", "-shm")
-"""What SQLite puts beside a file while it writes it, or while it is checked."""
+"""Suffixes of the files that SQLite puts beside a file while it is written or checked."""
 _WHAT_TO_MOUNT = "to use a store in a container, mount the folder of the store, not the single file"
 
 
@@ -42,13 +42,13 @@ def refuse_second_name(path: str, file: str) -> None:
     """Refuse to open a file that has two names, or that is mounted by itself.
 
     Raises:
-        StorageError: so it is; the message says what to do.
+        StorageError: it has, or is; the message says what to do.
     """
     real = os.path.realpath(file)
     try:
         about = os.stat(real)
     except OSError:
-        return  # Opening it says why.
+        return  # Opening it will raise the reason.
     if about.st_nlink > 1 and stat.S_ISREG(about.st_mode):
         _remove_own_twin(real)
         if os.stat(real).st_nlink > 1:
@@ -70,7 +70,7 @@ def two_logs(path: str) -> StorageError:
 
 
 def _remove_own_twin(real: str) -> None:
-    """Remove the first name of a backup that was killed just after it got its second."""
+    """Remove the first name of a backup that was killed directly after it got its second."""
     for twin in Path(real).parent.glob("*.partial"):
         with suppress(OSError):
             if _PARTIAL.fullmatch(twin.name) and os.path.samefile(twin, real):
@@ -78,7 +78,7 @@ def _remove_own_twin(real: str) -> None:
 
 
 def _is_mounted(real: str) -> bool:
-    """Return whether a path is a place where something is mounted, by the kernel's list."""
+    """Return whether a path is a mount point, by the kernel's list."""
     try:
         with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
             places = {line.split(" ", 5)[4] for line in file}
@@ -92,23 +92,23 @@ def _is_mounted(real: str) -> bool:
 
 
 def make_private(path: str, like: str | None = None) -> None:
-    """Make an empty file for its owner alone, or with the rights of `like`, never wider.
+    """Create an empty file for its owner alone, or with the rights of `like`, never wider.
 
-    SQLite gives the log the rights of the file. Nothing is done if there is a file already.
+    SQLite gives the log the rights of the file. Does nothing if the file exists.
     """
     mode = PRIVATE if like is None else stat.S_IMODE(os.stat(like).st_mode) & READ_OR_WRITE
     with suppress(FileExistsError):
         try:
-            # Without opening it: closing it would give up locks that this process has on the file.
+            # Without opening it: closing it would drop this process's locks on the file.
             os.mknod(path, mode | stat.S_IFREG)
         except (AttributeError, PermissionError, NotImplementedError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
 
 
 class PartialFile:
-    """A file that is being written and gets its real name at the end; nobody sweeps it meanwhile.
+    """A file in progress that gets its real name at the end; locked against sweepers meanwhile.
 
-    What a killed program left in the same folder is swept first.
+    Files left by killed programs in the same folder are removed first.
     """
 
     def __init__(self, path: str, like: str | None) -> None:
@@ -121,7 +121,7 @@ class PartialFile:
         self._held = held
 
     def close(self) -> None:
-        """Remove the name that the file had while it was written."""
+        """Remove the temporary name of the file."""
         try:
             remove_partial(self.path)
         finally:
@@ -129,14 +129,14 @@ class PartialFile:
 
 
 def _held_open(path: str) -> int | None:
-    """Return a descriptor that keeps sweepers away, or None if one came in between."""
+    """Return a descriptor whose lock keeps sweepers away; None if one came in between."""
     try:
         held = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     if fcntl is not None:
-        with suppress(OSError):  # A disk without such locks.
-            fcntl.flock(held, fcntl.LOCK_EX)  # A sweeper has it for an instant only.
+        with suppress(OSError):  # The file system may lack such locks.
+            fcntl.flock(held, fcntl.LOCK_EX)  # A sweeper holds it only briefly.
     if os.fstat(held).st_nlink:
         return held
     os.close(held)
@@ -144,14 +144,14 @@ def _held_open(path: str) -> int | None:
 
 
 def sweep_partials(folder: str) -> None:
-    """Remove what killed backups left in a folder; those that are being written are locked."""
+    """Remove files of killed backups in a folder; running ones are locked."""
     names = os.listdir(folder) if fcntl is not None else ()
     for name in {found[1] for found in map(_PARTIAL.fullmatch, names) if found}:
         path = os.path.join(folder, name)
         with suppress(OSError):
             try:
                 held = os.open(path, os.O_RDONLY)
-            except FileNotFoundError:  # It has its real name by now, so nobody writes it.
+            except FileNotFoundError:  # It has its real name by now, so it is complete.
                 remove_partial(path)
                 continue
             try:
@@ -162,13 +162,13 @@ def sweep_partials(folder: str) -> None:
 
 
 def remove_partial(path: str) -> None:
-    """Remove an unfinished file and what is beside it; the file last, for who sweeps after us."""
+    """Remove an unfinished file and the files beside it; the file last, for later sweepers."""
     for end in (*_BESIDE_PARTIAL, ""):
         Path(path + end).unlink(missing_ok=True)
 
 
 def why_read_only(path: str) -> str:
-    """Return why a file that was to be written cannot be, and what to do about it."""
+    """Return why a file cannot be written, and a remedy."""
     about = os.statvfs(path) if hasattr(os, "statvfs") else None
     if about is not None and about.f_flag & os.ST_RDONLY:
         return "lies on a read-only file system, so it can only be read; copy it to another disk"
@@ -184,30 +184,30 @@ try:
 except ImportError:  # Windows, where locks belong to open files anyway.
     fcntl = None  # type: ignore[assignment]
 
-HAS_LOCKS = sys.platform == "linux" and sys.maxsize > 1 << 32  # Locks that belong to an open file.
+HAS_LOCKS = sys.platform == "linux" and sys.maxsize > 1 << 32  # locks that belong to an open file
 ALONE_BYTE = 0x40000002
-"""In the file: a byte that has to be free for the one who takes the log away."""
+"""Byte of the file that must be unlocked for a process to remove the log."""
 USED_BYTE = 128
-"""In the index of the log: the byte that has to be free for the one who begins it anew."""
+"""Byte of the log's index that must be unlocked for a process to start it again."""
 LOGS_BYTE = 1 << 61
-"""In the file, far behind its end: from here on, one byte for each log that the file could have."""
-LOGS_MAX = 1 << 32  # Logs are told apart by their file numbers, of which this much is looked at.
-_LOCK = struct.Struct("hhqqi0q")  # l_type, l_whence, l_start, l_len, l_pid, as C lays them out.
+"""Offset far behind the end of the file: from here, one byte for each possible log."""
+LOGS_MAX = 1 << 32  # logs are distinguished by their inode numbers modulo this
+_LOCK = struct.Struct("hhqqi0q")  # l_type, l_whence, l_start, l_len, l_pid in C's layout
 
 
 class FileLocks:
-    """The locks on one file, for all the stores that this process has open on it.
+    """The locks on one file, for all stores that this process has open on it.
 
-    SQLite learns who else has a file open from locks that belong to processes. So a second copy of
-    SQLite in our own process (Python's `sqlite3` beside the one we use) does not learn of us: it
-    would begin the index of the log anew when it comes, and take the log away when it goes, while
-    we still write to it. And whoever merely reads the file's bytes in our process gives up all our
-    locks by closing it; then other processes do not learn of us either.
+    SQLite detects other users of a file by locks that belong to processes. So a second copy of
+    SQLite in our own process (Python's `sqlite3` beside the one we use) does not detect us: it
+    would reset the log's index when it opens the file, and remove the log when it closes it, while
+    we still write. And any code in our process that only reads the file's bytes drops all our locks
+    by closing it; then other processes do not detect us either.
 
-    Locks that belong to an open file do not have that weakness. We hold two, on the bytes that
-    SQLite asks for before it does either. They keep nobody from reading or writing. A third says
-    which log we use, so that whoever comes with another one (by another name of the file, or after
-    the log was deleted) is refused.
+    Locks that belong to an open file do not have these problems. We hold two, on the bytes that
+    SQLite locks before it does either. They block no reader or writer. A third lock says which log
+    we use, so that a program with another log (by another name of the file, or after the log was
+    deleted) is refused.
     """
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class FileLocks:
         self._open: set[object] = set()
 
     def take(self, path: str, who: object) -> None:
-        """Hold the file for one store more, whose connection is open already.
+        """Hold the file for one more store, whose connection is open already.
 
         Raises:
             StorageError: this process or another one uses another log with this file.
@@ -230,9 +230,9 @@ class FileLocks:
         if len(self._holding) > 1:
             return
         self._log = log
-        # Anew, also while another store is being closed: the log may have a new index by now.
+        # Always taken again, also while another store closes: the log may have a new index by now.
         for name, byte in ((f"{path}-shm", USED_BYTE), (path, ALONE_BYTE), (path, log)):
-            # A disk without such locks, or a log without an index: as safe as SQLite alone.
+            # Without such locks, or without an index of the log, this is as safe as plain SQLite.
             with suppress(OSError):
                 self._files.append((os.open(name, os.O_RDONLY), byte))
                 _lock_byte(*self._files[-1], fcntl.F_RDLCK)
@@ -242,27 +242,27 @@ class FileLocks:
             raise two_logs(path)
 
     def release(self, who: object) -> None:
-        """Let go for one store, before it closes: its last connection is to tidy the log up."""
+        """Release the locks for one store before it closes, so that SQLite can tidy up the log."""
         self._holding.discard(who)
         for file, byte in self._files if not self._holding else ():
             with suppress(OSError):
                 _lock_byte(file, byte, fcntl.F_UNLCK)
 
     def forget(self, who: object) -> None:
-        """Note that a store has closed its connections."""
+        """Record that a store has closed its connections."""
         self._open.discard(who)
 
     def close(self) -> bool:
-        """Close the files if no store is open; return whether that is so.
+        """Close the files if no store is open; return whether they are closed.
 
-        Not before: closing them gives up the locks of every connection to them.
+        Not earlier, because closing them drops the locks of every connection to them.
         """
         while self._files and not self._open:
             os.close(self._files.pop()[0])
         return not self._open
 
     def abandon(self) -> None:
-        """Close the files without a look at who uses them: after a fork they are the parent's."""
+        """Close the files regardless of their users: after a fork they belong to the parent."""
         while self._files:
             os.close(self._files.pop()[0])
 
@@ -273,7 +273,7 @@ def _lock_byte(file: int, byte: int, kind: int) -> None:
 
 
 def _log_byte(path: str) -> int:
-    """Return the byte that stands for the log beside a file; the last one if there is no log."""
+    """Return the byte that stands for the log beside a file; the last byte without a log."""
     try:
         return LOGS_BYTE + os.stat(f"{path}-wal").st_ino % LOGS_MAX
     except OSError:
@@ -281,10 +281,10 @@ def _log_byte(path: str) -> int:
 
 
 def _uses_another_log(file: int, log: int) -> bool:
-    """Return whether somebody has said that their log is another one."""
+    """Return whether another program holds the lock of another log."""
     for first, count in ((LOGS_BYTE, log - LOGS_BYTE), (log + 1, LOGS_BYTE + LOGS_MAX - log)):
         asked = _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, first, count, 0)
-        with suppress(OSError):  # A disk without such locks.
+        with suppress(OSError):  # The file system may lack such locks.
             if count and _LOCK.unpack(fcntl.fcntl(file, fcntl.F_OFD_GETLK, asked))[0] != (
                 fcntl.F_UNLCK
             ):
@@ -293,18 +293,18 @@ def _uses_another_log(file: int, log: int) -> bool:
 
 
 class LockedFiles:
-    """All files that this process holds, by what they are: two paths may lead to one file."""
+    """All files that this process holds, by identity: two paths may lead to one file."""
 
     def __init__(self) -> None:
         self._by_file: dict[tuple[int, int], FileLocks] = {}
         self._looks: dict[tuple[int, int], int] = {}
         self._opening = 0
-        # A store that is dropped lets go wherever its thread happens to be, also in here.
+        # A dropped store may be finalised in any thread at any point, also in here.
         self._lock = RLock()
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """Close no file meanwhile: a connection that is being made has locks, but no hold yet."""
+        """Close no file meanwhile: a connection being opened has locks, but is not held yet."""
         with self._lock:
             self._opening += 1
         try:
@@ -315,10 +315,10 @@ class LockedFiles:
                 self._close_left()
 
     def refuse_two_logs(self, path: str) -> None:
-        """Look, before a file is opened, whether another program uses another log with it.
+        """Check, before a file is opened, whether another program uses another log with it.
 
         Raises:
-            StorageError: so it does.
+            StorageError: it does.
         """
         real = os.path.realpath(path)
         if not HAS_LOCKS or not os.access(real, os.R_OK):
@@ -331,28 +331,28 @@ class LockedFiles:
                 raise two_logs(path)
 
     def take(self, path: str, who: object) -> None:
-        """Hold a file for a store, where there are such locks."""
+        """Hold a file for a store, if such locks exist here."""
         if not HAS_LOCKS:
             return
-        real = os.path.realpath(path)  # That is where the log lies.
+        real = os.path.realpath(path)  # The log is beside the real path.
         with self._lock:
             self._by_file.setdefault(_key_of(real), FileLocks()).take(real, who)
 
     def release(self, who: object) -> None:
-        """Let go of a store's file, before its connections are closed; twice does nothing."""
+        """Release a store's file before its connections close; calling it twice does nothing."""
         with self._lock:
             for held in self._by_file.values():
                 held.release(who)
 
     def forget(self, who: object) -> None:
-        """Forget a store, after its connections are closed; twice does nothing."""
+        """Forget a store after its connections are closed; calling it twice does nothing."""
         with self._lock:
             for held in self._by_file.values():
                 held.forget(who)
             self._close_left()
 
     def _close_left(self) -> None:
-        """Close the files of which no store is open."""
+        """Close the files that no open store uses."""
         for key, hold in list(self._by_file.items()) if not self._opening else ():
             if hold.close():
                 self._by_file.pop(key, None)
@@ -361,13 +361,13 @@ class LockedFiles:
                 os.close(self._looks.pop(key))
 
     def drop(self, who: object) -> None:
-        """Let go of a file and forget it, when a store is gone without having been closed."""
+        """Release and forget a file when a store is gone without having been closed."""
         self.release(who)
         self.forget(who)
 
     def begin_anew(self) -> None:
-        """Hold nothing: after a fork, what is held is the parent's business."""
-        # Closed here, too: a lock that belongs to an open file lives until the last one closes it.
+        """Hold nothing after a fork: the locks belong to the parent."""
+        # Closed here, too: such a lock lives until the last descriptor of the open file is closed.
         for held in self._by_file.values():
             held.abandon()
         self._by_file = {}

@@ -1,15 +1,15 @@
-"""Gate: counts the readers of a store, admits one writer at a time, and shuts behind the last.
+"""Gate: counts the readers of a store, admits one writer at a time, and closes when all are gone.
 
-An interrupt (Ctrl-C) may come between any two steps, also just before a block is left, so that the
-end of the block never runs. Three rules keep that harmless:
+An interrupt (Ctrl-C) may come between any two steps, also just before a block ends, so that the end
+of the block never runs. Three rules keep that harmless:
 
-G1  Who comes and who goes is one step of a dictionary each, which no interrupt can cut in two.
-G2  Every wait looks again by itself, and has an end.
-G3  A thread that comes back while it is noted as the writer is let in if its block is over: the
-    function that opened the block has returned, or the interrupt that is being handled left it.
+G1  Entering and leaving is one dictionary operation each, which no interrupt can split.
+G2  Every wait checks its condition again by itself, and ends.
+G3  A thread that is still recorded as the writer is admitted if its block is over: the function
+    that opened the block has returned, or the interrupt being handled has left it.
 
-`FileWatch` says whether the files behind the gate are still those that were opened. `Checkpointer`
-moves the log into the file in turns of its own, off every writer's path.
+`FileWatch` checks whether the files are still those that were opened. `Checkpointer` moves the log
+into the file in turns of its own, so that no writer waits for it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from worlddb.store.sqlite.file_encryption import StoreKey, unlocked
 
 LOG_ENDS = ("-wal", "-shm")
 TIDYING_S_MAX = 5.0
-"""How long the store's own upkeep may wait for its turn, or a writer for the upkeep."""
+"""Seconds that the store's own upkeep waits for its turn, or a writer for the upkeep."""
 LOG_BYTES_MIN = 32 << 20
-"""A log of this size is moved: pages written often are moved once, and a crash re-reads it fast."""
-STOPPING_S_MAX = 30.0  # Far longer than a checkpoint takes; then the thread is left behind.
-TAIL_MAX = 200  # What one turn may move while writers wait: a millisecond or two.
-LOOK_PAGES = 512  # Half a megabyte, of a disk that has as much room for the log as the log takes.
-ROUNDS_MAX = 4  # A writer that is faster than the disk leaves the rest to the next time.
-OTHERS_PATIENCE_MS = 10  # Other processes wait for this lock, too; a later commit tries again.
-LOG_BYTES_MAX = 64 << 20  # What the log keeps of its size when it begins anew after a large load.
+"""Size at which a log is moved: frequent pages are moved once, and recovery stays fast."""
+STOPPING_S_MAX = 30.0  # far longer than a checkpoint; then the thread is abandoned
+TAIL_MAX = 200  # pages moved in one turn while writers wait: a millisecond or two
+LOOK_PAGES = 512  # half a megabyte; between two checks of the free disk space
+ROUNDS_MAX = 4  # then the rest is left to the next time
+OTHERS_PATIENCE_MS = 10  # other processes wait for this lock, too; a later commit tries again
+LOG_BYTES_MAX = 64 << 20  # size to which the log is cut after a large load
 X_SYNC = 5
-"""Where `xSync` is in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
-CLOSING_S_MAX = 60.0  # Longer than any usual call takes: then closing gives up and says why.
-CLOSE_PAUSE_S = 0.002  # Between two looks of who closes, or waits for the log; nobody notices.
-LOOK_S = 0.02  # How often who waits looks again: an interrupt may have swallowed the wake-up.
+"""Index of `xSync` in a file's methods, after version, xClose, xRead, xWrite and xTruncate."""
+CLOSING_S_MAX = 60.0  # longer than any usual call; then closing raises
+CLOSE_PAUSE_S = 0.002  # between two checks while closing or waiting for the log
+LOOK_S = 0.02  # between two checks of a waiting thread, as an interrupt may lose a wake-up
 GENERATOR = 0x20  # The flag of a generator's code (inspect.CO_GENERATOR).
-Identity = tuple[int, int]  # Device and number of a file.
+Identity = tuple[int, int]  # device and inode of a file
 _ENTER = _GeneratorContextManager.__enter__.__code__
 _EXIT = _GeneratorContextManager.__exit__.__code__
 
@@ -69,7 +69,7 @@ class Turn:
         self.frames, self.opener = _opener_of_block(inspect.currentframe())
 
     def is_over(self) -> bool:
-        """Return whether the block has ended without having said so."""
+        """Return whether the block has ended without calling `leave`."""
         if not self.thread.is_alive():
             return True
         if self.thread is threading.current_thread() and _was_left(self.frames):
@@ -77,12 +77,12 @@ class Turn:
         return has_returned(self.opener, self.thread)
 
     def forget(self) -> None:
-        """Let go of the frames, which would keep each other alive."""
+        """Drop the frames, which would otherwise keep each other alive."""
         self.frames, self.opener = [], None
 
 
 def _opener_of_block(frame: FrameType | None) -> tuple[list[FrameType], FrameType | None]:
-    """Return the engine's own generators that a block goes through, and who opened the block."""
+    """Return the engine's generators around a block, and the frame that opened it."""
     own = []
     while frame is not None:
         is_ours = frame.f_globals.get("__name__", "").startswith("worlddb.")
@@ -95,15 +95,15 @@ def _opener_of_block(frame: FrameType | None) -> tuple[list[FrameType], FrameTyp
 
 
 def function_of(frame: FrameType | None) -> FrameType | None:
-    """Return the function that a block was opened for, by however many generators."""
+    """Return the function that opened a block, through any number of generators."""
     while frame is not None and (frame.f_code is _ENTER or frame.f_code.co_flags & GENERATOR):
         frame = frame.f_back
     return frame
 
 
 def has_returned(opener: FrameType | None, thread: threading.Thread) -> bool:
-    """Return whether a function of a thread has returned; a generator that pauses has not."""
-    # Only its own thread asks: the frames of others can be had by a call that may deadlock.
+    """Return whether a function of a thread has returned; a paused generator has not."""
+    # Only the thread itself: reading the frames of others may deadlock.
     if thread is not threading.current_thread():
         return False
     frame = inspect.currentframe()
@@ -115,7 +115,7 @@ def has_returned(opener: FrameType | None, thread: threading.Thread) -> bool:
 
 
 def _was_left(frames: list[FrameType]) -> bool:
-    """Return whether the error that is being handled came while one of the blocks was left."""
+    """Return whether the error being handled was raised while one of the blocks was left."""
     error = sys.exc_info()[1]
     while error is not None:
         trace: TracebackType | None = error.__traceback__
@@ -130,7 +130,7 @@ def _was_left(frames: list[FrameType]) -> bool:
 
 
 class Gate:
-    """Counts readers, admits one writer at a time, and shuts when both are gone."""
+    """Counts readers, admits one writer at a time, and closes when all are gone."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
         self._path = path
@@ -154,7 +154,7 @@ class Gate:
 
     @contextmanager
     def staying(self) -> Iterator[None]:
-        """Keep the store from being closed for the length of the block, also if closing began."""
+        """Keep the store open for the length of the block, even if closing has begun."""
         me = object()
         try:
             self._readers[me] = threading.current_thread()
@@ -165,22 +165,22 @@ class Gate:
     def turn(self, joins: bool = False) -> Turn:
         """Return a place in the queue of writers, not taken yet.
 
-        A writer that `joins` goes on in a transaction that the one before it has left open.
+        A writer that `joins` continues in the transaction that the one before left open.
         """
         return Turn(self._turns, joins)
 
     def next_joins(self, turn: Turn) -> bool:
-        """Return whether the writer behind the one whose turn it is would join."""
+        """Return whether the writer behind the present one would join."""
         return any(other.joins for other in list(self._turns)[1:2]) and self.holds(turn)
 
     def is_idle(self) -> bool:
-        """Return whether nobody writes or waits for that."""
+        """Return whether no thread writes or waits to write."""
         if self._turns:
             self._drop_dead()
         return not self._turns
 
     def take(self, turn: Turn, timeout_s: float | None = None) -> None:
-        """Wait until it is a writer's turn. The caller has to `leave` and `pass_on`, however.
+        """Wait for a writer's turn; the caller must then `leave` and `pass_on`.
 
         Raises:
             InvalidInputError: the store is closed, or this thread is the writer already.
@@ -200,11 +200,11 @@ class Gate:
         self.check_open()
 
     def _first(self) -> Turn | None:
-        """Return the turn that it is; a list is made in one step, while others come and go."""
+        """Return the present turn; the copy of the list is one step, while others come and go."""
         return next(iter(list(self._turns)), None)
 
     def holds(self, turn: Turn) -> bool:
-        """Return whether it is still this block's turn."""
+        """Return whether a block still has the turn."""
         return self._first() is turn
 
     def is_mine(self) -> bool:
@@ -218,7 +218,7 @@ class Gate:
         return True
 
     def pass_on(self, turn: Turn) -> None:
-        """Wake the next writer, after a turn was left."""
+        """Wake the next writer after a turn was left."""
         turn.forget()
         first = self._first()
         if first is not None and first.wake.locked():
@@ -226,7 +226,7 @@ class Gate:
 
     @contextmanager
     def writing(self, timeout_s: float | None = None) -> Iterator[Turn]:
-        """Be the one writer for the length of the block; errors as of `take`."""
+        """Be the only writer for the length of the block; errors as of `take`."""
         turn = self.turn()
         try:
             self.take(turn, timeout_s)
@@ -237,12 +237,12 @@ class Gate:
 
     @contextmanager
     def settling(self) -> Iterator[None]:
-        """Be the one writer to end what was begun, also if closing the store has begun."""
+        """Be the only writer to finish what was begun, even if closing has begun."""
         turn = self.turn()
         try:
             self._turns[turn] = None
             while not self._wait(turn, TIDYING_S_MAX):
-                pass  # Every writer has an end.
+                pass  # Every writer ends at some time.
             yield
         finally:
             turn.leave()
@@ -250,7 +250,7 @@ class Gate:
 
     @contextmanager
     def tidying(self) -> Iterator[None]:
-        """Be the one writer for a moment that is the store's own business."""
+        """Be the only writer for a short upkeep of the store."""
         turn = self._tidier = self.turn()
         try:
             self.take(turn, TIDYING_S_MAX)
@@ -261,7 +261,7 @@ class Gate:
             self.pass_on(turn)
 
     def _end_own(self, turn: Turn | None, complaint: str) -> None:
-        """Drop the turn of a block of this thread that is over; refuse if one is not."""
+        """Drop the turn of a finished block of this thread; refuse if a block is not finished."""
         for other in list(self._turns):
             if other is not turn and other.thread is threading.current_thread():
                 if not other.is_over():
@@ -269,7 +269,7 @@ class Gate:
                 other.leave()
 
     def _wait_for_turn(self, turn: Turn, patience_s: float) -> bool:
-        """Wait until a writer may pass; one without patience still waits while we tidy up."""
+        """Wait until a writer may enter; one without patience still waits for upkeep."""
         if self._wait(turn, patience_s):
             return True
         is_ours = self._tidier is not None and self.holds(self._tidier)
@@ -286,7 +286,7 @@ class Gate:
         return True
 
     def _drop_dead(self) -> None:
-        """Forget blocks that nobody is left to leave: the thread or the function has ended."""
+        """Forget blocks that nobody can leave any more: the thread or the function has ended."""
         for turn in list(self._turns):
             if turn.is_over():
                 turn.leave()
@@ -296,12 +296,12 @@ class Gate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other thread out for the length of the block; the writer passes."""
+        """Exclude every other thread for the length of the block; the writer may enter."""
         with nullcontext() if self.is_mine() else self.writing():
             yield
 
     def adopt(self, con: apsw.Connection) -> None:
-        """Remember a connection that lives outside the count, to close it with the store."""
+        """Record a connection outside the count, to close it with the store."""
         self._long_lived[con] = None
 
     def drop(self, con: apsw.Connection) -> None:
@@ -309,11 +309,11 @@ class Gate:
         self._long_lived.pop(con, None)
 
     def close(self) -> list[apsw.Connection]:
-        """Admit nobody more, wait until all others are out, and return the adopted connections.
+        """Admit nobody more, wait until all have left, and return the adopted connections.
 
         Raises:
             InvalidInputError: this thread has a transaction open.
-            ConflictError: another thread is still in there after a long time.
+            ConflictError: another thread did not leave in time.
         """
         self._end_own(
             None, "this thread has a transaction open; leave its block, then close the store"
@@ -338,10 +338,10 @@ class Gate:
 
 
 def close_connection(con: apsw.Connection, path: str) -> None:
-    """Close a connection, after the call of another thread that is still inside it has ended.
+    """Close a connection, after another thread's call in it has ended.
 
     Raises:
-        ConflictError: that call has not ended after a long time.
+        ConflictError: that call did not end in time.
     """
     deadline = time.monotonic() + CLOSING_S_MAX
     while True:
@@ -360,15 +360,15 @@ class LostLogError(StorageError):
 
 
 class FileWatch:
-    """The paths of a store's files, and the files that they led to when the store was opened.
+    """The paths of a store's files, and the files they led to when the store was opened.
 
-    A store is a file and the log beside it (`-wal`, with its index `-shm`). SQLite goes on writing
-    to the files it has opened, whatever their paths lead to by now. Nobody would find what was
-    written there, so it must not be acknowledged.
+    A store is a file and the log beside it (`-wal`, with its index `-shm`). SQLite keeps writing to
+    the files it has opened, wherever their paths lead by now. Nobody would find these writes, so
+    they must not be acknowledged.
     """
 
     def __init__(self, path: str, file: str | None, con: apsw.Connection) -> None:
-        """Look at the files of an open connection.
+        """Record the files of an open connection.
 
         Raises:
             StorageError: the file was replaced while the connection waited for it.
@@ -377,7 +377,7 @@ class FileWatch:
         self._file = file
         self._found = None if file is None else _identity(os.stat(file))
         real = "" if file is None else os.path.realpath(file)
-        # Of a file that can only be read, there may be no log.
+        # A read-only file may have no log.
         self._logs = [
             (real + end, _identity(os.stat(real + end)))
             for end in LOG_ENDS
@@ -390,12 +390,12 @@ class FileWatch:
             raise StorageError(f"{path}: was replaced while it was being opened; open it again")
 
     def refuse_lost(self, *, to_read: bool = False) -> None:
-        """Raise StorageError if a path leads to another file by now, or to none, or got a twin.
+        """Raise StorageError if a path leads to another file or none, or the file has two names.
 
-        A twin does not matter to who only reads.
+        A second name does not matter for reading.
 
         Raises:
-            LostLogError: it is the log. What the log held can still be moved into the file.
+            LostLogError: it is the log; its content can still be moved into the file.
         """
         if self._file is None or self._found is None:
             return
@@ -418,24 +418,24 @@ class FileWatch:
 
 
 def _look(path: str, found: Identity) -> os.stat_result | None:
-    """Return what a path leads to; None if that is not the file that was found there."""
+    """Return the file at a path; None if it is not the recorded one."""
     try:
         about = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        # A folder that we may not look into any more says nothing about the file.
+        # A folder that may no longer be read says nothing about the file.
         return os.stat_result((0, found[1], found[0], 1, 0, 0, 0, 0, 0, 0))
     return about if _identity(about) == found else None
 
 
 def _identity(about: os.stat_result) -> Identity | None:
-    """Return what tells a file from others; None on a file system that numbers none."""
+    """Return the identity of a file; None on a file system without inode numbers."""
     return (about.st_dev, about.st_ino) if about.st_ino else None
 
 
 def second_name(path: str) -> str:
-    """Return what is wrong with a file that has two names, and the way out."""
+    """Return an error text about a file with two names, with a remedy."""
     return (
         "has a second name (a hard link), and each name would get a log of its own, so it is not "
         f"opened or written; remove the other name (find FOLDER -samefile {path}), or copy the "
@@ -444,10 +444,10 @@ def second_name(path: str) -> str:
 
 
 def sync_file(con: apsw.Connection) -> None:
-    """Wait until the disk has what was moved into the file.
+    """Wait until everything moved into the file is on the disk.
 
-    Through SQLite's own handle, by its public table of methods: to open the file a second time and
-    close it again would take away the locks that this process has on it.
+    Through SQLite's own handle, by its public table of methods: to open and close the file a second
+    time would drop this process's locks.
     """
     import ctypes
 
@@ -462,10 +462,10 @@ def sync_file(con: apsw.Connection) -> None:
 class Checkpointer:
     """A thread that sleeps until the log has grown, then moves it into the file.
 
-    A log begins anew only if all of it has been moved when the next writer starts. A writer that
-    never rests writes on meanwhile, and the log would grow without end. So most of the log is moved
-    beside the writers, and the little that is left in a turn of its own. Where the disk is nearly
-    full, writers wait for the thread: a log that outruns it would take the room of the file.
+    A log restarts only if all of it has been moved when the next writer begins. If writers never
+    pause, the log would grow without limit. So most of the log is moved beside the writers, and the
+    rest in a turn of its own. If the disk is nearly full, writers wait for the thread, because a
+    log that outruns it would take the room of the file.
     """
 
     def __init__(
@@ -480,7 +480,7 @@ class Checkpointer:
         self._key = key
         self._gate = gate
         self._watch = watch
-        # No event: an interrupt inside `set` would leave the thread asleep.
+        # Not an Event: an interrupt inside `set` would leave the thread asleep.
         self._due: SimpleQueue[None] = SimpleQueue()
         self._is_due = False
         self._is_behind = False
@@ -493,14 +493,14 @@ class Checkpointer:
         self.follow(writer)
 
     def follow(self, writer: apsw.Connection) -> None:
-        """Hear of the commits of a connection."""
+        """Watch the commits of a connection."""
         self._pages_min = LOG_BYTES_MIN // int(str(writer.pragma("page_size")))
         writer.pragma("journal_size_limit", LOG_BYTES_MAX)
         writer.set_wal_hook(self._after_commit)
 
     def _after_commit(self, con: apsw.Connection, database: str, pages: int) -> int:
         if pages < self._pages:
-            self._tried = self._looked = 0  # The log has begun anew.
+            self._tried = self._looked = 0  # The log has restarted.
         self._pages = pages
         grown = pages - self._tried
         is_tight = grown >= TAIL_MAX and self._is_tight(pages)
@@ -516,16 +516,16 @@ class Checkpointer:
         return apsw.SQLITE_OK
 
     def let_catch_up(self) -> None:
-        """Wait a moment if the log outruns the thread on a disk that is nearly full."""
+        """Wait briefly if the log outruns the thread on a nearly full disk."""
         deadline = time.monotonic() + TIDYING_S_MAX if self._is_behind else 0.0
         while self._is_behind and self._is_due and time.monotonic() < deadline:
             time.sleep(CLOSE_PAUSE_S)
         self._is_behind = False
 
     def _is_tight(self, pages: int) -> bool:
-        """Return whether the disk is nearly full: the file needs as much room as its log has.
+        """Return whether the disk is nearly full: the file needs as much room as its log.
 
-        The disk is looked at once for so many pages, but for each commit where it is nearly full.
+        The disk is checked once per so many pages; on a nearly full disk, at each commit.
         """
         if not self._tight and pages - self._looked < LOOK_PAGES:
             return False
@@ -542,9 +542,9 @@ class Checkpointer:
         try:
             while not self._stopped:
                 self._due.get()
-                # A failed checkpoint loses nothing: the log stays, and a later commit asks again.
+                # A failed checkpoint loses nothing: the log stays, and a later commit tries again.
                 with suppress(apsw.Error, WorldDBError):
-                    self._watch.refuse_lost()  # A new connection would begin a new log.
+                    self._watch.refuse_lost()  # A new connection would start a new log.
                     con = con or self._connect()
                     if not self._stopped:
                         self._move(con)
@@ -561,11 +561,11 @@ class Checkpointer:
 
     def _move(self, con: apsw.Connection) -> None:
         """Move the log into the file, all of it if readers allow."""
-        # A connection that has read nothing does not know of the log, and would move nothing.
+        # A connection that has read nothing does not know the log, and would move nothing.
         con.pragma("user_version")
         for _ in range(ROUNDS_MAX):
             _, moved = move_log(self._path, con, apsw.SQLITE_CHECKPOINT_PASSIVE, self._key)
-            # SQLite waits for the disk only with the last page; here no writer waits with it.
+            # SQLite waits for the disk only with the last page; here no writer waits for it.
             sync_file(con)
             if self._pages - moved <= TAIL_MAX:
                 with self._gate.tidying():
@@ -573,7 +573,7 @@ class Checkpointer:
                 return
 
     def stop(self) -> None:
-        """End the thread; the last connection to close checkpoints what is left."""
+        """End the thread; the last connection to close moves the rest of the log."""
         self._stopped = True
         self._due.put(None)
         with suppress(RuntimeError):  # An interrupt may have come before the thread began.

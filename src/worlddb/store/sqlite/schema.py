@@ -1,28 +1,28 @@
 """SQLite schema: the tables, their guards, their migrations, and bulk loads.
 
-    nodes      one row per node; everything hashed is immutable, the rest are projections; the
-               root's state is in the journal alone; `content_key` finds nodes with an equal text
+    nodes      one row per node; all hashed columns are immutable, the others are projections; the
+               root's state is only in the journal; `content_key` finds nodes with an equal text
                that were born in one world
     edges      one row per edge; `gone` is the commit that deleted it
     notes      aliases and sources of nodes
-    history    what a projection said before a commit changed it: the past is read from here
+    history    the value of a projection before a commit changed it: past states are read from here
     commits    the journal, chained by hash
     pages      the set digests of each world, page by page
     waiting    changes of sets whose pages are not written yet (derived_tables.py)
-    proposals, conflicts, registrations   what handlers recorded
+    proposals, conflicts, registrations   records of edge handlers
     premises   which inferred edge rests on which (derived from metadata)
     texts      full-text index of analysed words (derived)
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
-    tokens     embeddings of the single words of a text, where a model has them (derived)
-    lookups    keys of names, to find nodes by name; how far the keys go, the names of each world,
-               and what has moved since (derived); row 0 of `lookups_reached` is followed by the
-               sums over the rows of all derived tables (derived_tables.py)
+    tokens     embeddings of the single words of a text, if the model makes them (derived)
+    lookups    keys of names, to find nodes by name; the last node indexed, the names per world,
+               and nodes moved since (derived); after row 0 of `lookups_reached` come the sums over
+               the rows of all derived tables (derived_tables.py)
 
-Rows are numbered in the order of writing, so a commit's nodes and edges are a range.
-An id is looked up by `key`, its first 8 bytes as an integer: a third of the index of 32 bytes.
+Rows are numbered in the order of writing, so a commit's nodes and edges are a range. An id is
+looked up by `key`, its first 8 bytes as an integer: a third of an index over 32 bytes.
 
-The guard: triggers call `worlddb_write()`, which only our own writer connection defines. Any other
-program's INSERT, UPDATE or DELETE fails with "no such function: worlddb_write".
+The guard: triggers call `worlddb_write()`, which only WorldDB's writing connection defines. In any
+other program INSERT, UPDATE and DELETE fail with "no such function: worlddb_write".
 
 A large transaction drops the indexes and builds them again at its end (`BulkLoad`).
 """
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from worlddb.store.sqlite.database_file import FileSession
 
 
-APPLICATION_ID = 0x57724442  # "WrDB": what `file` and `open` recognise the store by.
+APPLICATION_ID = 0x57724442  # "WrDB": by which `file` and `open` recognise the store.
 
 NODES = """
 CREATE TABLE nodes (
@@ -62,7 +62,7 @@ CREATE TABLE nodes (
 ) STRICT;
 """
 
-# Added to older stores by the same statements, so that both have one description of their tables.
+# Added to older stores by the same statements, so that both have one definition.
 BLINDS = """
 ALTER TABLE nodes ADD COLUMN blind BLOB NOT NULL DEFAULT x'';
 ALTER TABLE nodes ADD COLUMN content_key INTEGER;
@@ -222,9 +222,9 @@ CREATE TABLE IF NOT EXISTS recalls (
     last INTEGER NOT NULL
 ) STRICT
 """
-"""Made when the first recall is counted: derived, and missing from most files."""
+"""Created when the first recall is counted: derived, and missing from most files."""
 
-# Not WITHOUT ROWID: there a body of more than 1,000 bytes takes a page of the file to itself.
+# Not WITHOUT ROWID: there a body of more than 1,000 bytes would take a page of its own.
 TOKENS = """
 CREATE TABLE tokens (
     model INTEGER NOT NULL,
@@ -261,8 +261,8 @@ INDEX_TEXTS = (
 )
 """Needs the function `worlddb_words`, which every writing connection has."""
 
-USUAL_HASH_BYTES = 1 << 20  # As FTS5 does without being asked.
-USUAL_MERGE = 4  # Both are FTS5's own defaults; a bulk load uses others for its time.
+USUAL_HASH_BYTES = 1 << 20  # FTS5's default
+USUAL_MERGE = 4  # FTS5's default; a bulk load changes both for its duration
 
 DEFERRED_INDEXES = {
     "nodes_key": "CREATE INDEX nodes_key ON nodes (key)",
@@ -280,7 +280,7 @@ GUARDED = (*NEVER_DELETED, "pages", "waiting", *STAGED)
 
 
 def guards() -> dict[str, str]:
-    """Return the guard triggers: name → the statement that makes it."""
+    """Return the guard triggers: name → the statement that creates it."""
     found = {}
     for table in GUARDED:
         for action in ("INSERT", "UPDATE", "DELETE"):
@@ -306,7 +306,7 @@ def write_genesis(con: apsw.Connection) -> None:
 
 
 def teach_words(con: apsw.Connection) -> None:
-    """Give a connection the function that `INDEX_TEXTS` calls."""
+    """Register the function that `INDEX_TEXTS` calls on a connection."""
 
     def words(*values: Any) -> str:
         text, is_content = values
@@ -316,7 +316,7 @@ def teach_words(con: apsw.Connection) -> None:
 
 
 def create(con: apsw.Connection) -> None:
-    """Make a new store: every table, the root world, the indexes and the guards."""
+    """Create a new store: every table, the root world, the indexes and the guards."""
     tables = NODES + EDGES + COMMITS + THE_REST + DERIVED + LOOKUPS + TOKENS + SETS + TEXTS
     con.execute(tables + BLINDS)
     write_genesis(con)
@@ -329,9 +329,9 @@ def _guard_names(table: str) -> list[str]:
 
 
 def from_1_to_2(con: apsw.Connection) -> None:
-    """Index analysed words instead of raw text, make room for embeddings, drop the index by time.
+    """Index analysed words instead of raw text, add embeddings, drop the index by time.
 
-    The words come from our own analysis, the same for the store's index and for worlds in memory.
+    The words come from WorldDB's own analysis, for the store's index and for held worlds alike.
     """
     names = _guard_names("commits")
     for name in names:
@@ -350,9 +350,9 @@ def from_1_to_2(con: apsw.Connection) -> None:
 
 
 def from_2_to_3(con: apsw.Connection) -> None:
-    """Lay pages of sets out in less space, make room for what waits for theirs, and for tokens.
+    """Store pages of sets in less space; add waiting changes, and tokens.
 
-    The root's states, which every commit has in the journal, are no longer written twice.
+    The root's states, which the journal has for every commit, are no longer stored twice.
     """
     pages, waiting = _guard_names("pages"), _guard_names("waiting")
     roots = ["nodes_guard_update", "history_guard_delete"]
@@ -369,23 +369,23 @@ def from_2_to_3(con: apsw.Connection) -> None:
 
 
 def from_3_to_4(con: apsw.Connection) -> None:
-    """File names and contents by their world, too; the index is made anew when it is needed."""
+    """Index names and contents by their world, too; the index is built again when needed."""
     con.execute("DROP TABLE IF EXISTS lookups; DROP TABLE IF EXISTS lookups_reached")
     con.execute(LOOKUPS)
 
 
 def from_4_to_5(con: apsw.Connection) -> None:
-    """Make room for blinds, and file every node in the content index.
+    """Add blinds, and the content index with every node.
 
-    Nodes and commits that are there keep their hashes and have no blind. The name index, which held
-    contents as well, is made anew when it is needed.
+    Existing nodes and commits keep their hashes and have no blind. The name index, which contained
+    contents as well, is built again when needed.
     """
     guard = "nodes_guard_update"
     con.execute(f"DROP TRIGGER {guard}")
     con.execute(BLINDS)
     key: Any = content_key
     con.create_scalar_function("worlddb_content_key", key, 4, deterministic=True)
-    # By the world that a node was born in; the history knows it if the node was moved.
+    # By the world in which a node was born; the history has it if the node was moved.
     con.execute(
         "UPDATE nodes SET content_key = worlddb_content_key(type, name, content, coalesce("
         "(SELECT was FROM history WHERE field = 'node.parent' AND history.row = nodes.row "
@@ -404,28 +404,28 @@ MIGRATIONS: tuple[Callable[[apsw.Connection], None], ...] = (
     from_3_to_4,
     from_4_to_5,
 )
-"""Never edited once released; a change of layout is a further function, and one in `create`."""
+"""Never edited once released; a change of layout is another function, and one in `create`."""
 
 FORMAT_VERSION = 1 + len(MIGRATIONS)
 
 
 BULK_HASH_BYTES = 64 << 20
-"""How much text FTS5 gathers during a load: one large segment instead of many small ones."""
+"""Bytes of text that FTS5 collects during a load: one large segment instead of many small ones."""
 SORTING_CACHE_KIB = 2_000
 """SQLite sorts in runs as large as its cache; runs that fit the processor's cache are faster."""
 BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
 """Triggers that would run for each row of a load."""
 TEXTS_KEPT_MAX = 2_000_000
-"""How many texts a load keeps in memory; those beyond are read back from the nodes."""
+"""Texts that a load keeps in memory; further ones are read back from the nodes."""
 TEXTS_BATCH = 10_000
-"""How many texts are analysed at once: enough that handing them over costs nothing."""
-_BETWEEN = "\x1f"  # Stands between name and content; no word has it.
+"""Texts analysed at once: enough that handing them over costs nothing."""
+_BETWEEN = "\x1f"  # separates name and content; no word contains it
 _INSERT_BATCH = (
     "INSERT INTO texts (rowid, name, content) SELECT ? + rowid - 1, "
     "substr(value, 1, instr(value, char(31)) - 1), substr(value, instr(value, char(31)) + 1) "
     "FROM carray(?)"
 )
-"""Takes a whole batch as one value, so that SQLite reads it without stopping for Python."""
+"""Takes a whole batch as one value, so that SQLite need not stop for Python."""
 
 
 def _analysed(rows: Sequence[NewText]) -> tuple[int, tuple[str, ...]]:
@@ -435,13 +435,13 @@ def _analysed(rows: Sequence[NewText]) -> tuple[int, tuple[str, ...]]:
 
 
 class BulkLoad:
-    """A load that drops the indexes which are cheaper to build once, and builds them at its end.
+    """A load that drops indexes which are cheaper to build once, and builds them at its end.
 
-    The transaction hides that from everybody else.
+    The transaction hides that from all other connections.
     """
 
     def __init__(self, session: FileSession, head: Head) -> None:
-        # What is there already may be what is loaded again: its keys must be found.
+        # The load may repeat existing rows, so their keys must be found.
         kept = {name for name in ("nodes_key", "edges_key") if head.nodes > ROOT_ROW}
         self.names = DEFERRED_INDEXES.keys() - kept
         self._session = session
@@ -460,7 +460,7 @@ class BulkLoad:
             self._texts.extend(rows)
 
     def analyse(self, pool: Executor) -> None:
-        """Have the words analysed while SQLite builds indexes, which needs no Python."""
+        """Analyse the words while SQLite builds indexes, which needs no Python."""
         self._batches = [pool.submit(_analysed, batch) for batch in self._split()]
 
     def _split(self) -> list[list[NewText]]:
@@ -468,7 +468,7 @@ class BulkLoad:
         return [texts[at : at + TEXTS_BATCH] for at in range(0, len(texts), TEXTS_BATCH)]
 
     def build(self) -> None:
-        """Build what was put off; the load is over with it."""
+        """Build the deferred indexes, and end the load."""
         session = self._session
         session.deferred = None
         usual = session.con.pragma("cache_size")
@@ -482,7 +482,7 @@ class BulkLoad:
         for batch in self._batches or map(_analysed, self._split()):
             first, words = batch if isinstance(batch, tuple) else batch.result()
             session.execute(_INSERT_BATCH, (first, apsw.carray(words)))
-        # What was too much to keep is read back from the nodes.
+        # Texts that were not kept are read back from the nodes.
         session.execute(INDEX_TEXTS, (self._texts_from + len(self._texts),))
         self._tune(USUAL_HASH_BYTES, USUAL_MERGE)
         # One segment on a high level: left on the lowest, the next few small writes would each
@@ -490,6 +490,6 @@ class BulkLoad:
         session.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
     def _tune(self, hash_bytes: int, merge: int) -> None:
-        """Set how much text FTS5 gathers before it writes, and how eagerly it merges."""
+        """Set how much text FTS5 collects before it writes, and how eagerly it merges."""
         for option, value in (("hashsize", hash_bytes), ("automerge", merge)):
             self._session.execute("INSERT INTO texts (texts, rank) VALUES (?, ?)", (option, value))

@@ -1,4 +1,4 @@
-"""SqliteStore: one file, one writer at a time, readers that nobody blocks.
+"""SqliteStore: one file, one writer at a time, readers that are never blocked.
 
 Reads take a connection from a pool and see one snapshot (WAL). Writes go through one connection
 behind a lock; other processes wait for the file's write lock. Checkpoints run on a thread of their
@@ -71,7 +71,7 @@ from worlddb.store.tables.sql_session import SessionContext
 from worlddb.store.tables.table_session import TableReader, TableWriter
 
 IDLE_READERS_MAX = 8
-"""How many connections wait for the next reader; each has a page cache of its own."""
+"""Idle reading connections kept; each has a page cache of its own."""
 
 
 class FileTransaction:
@@ -91,7 +91,7 @@ class FileTransaction:
         self._writer().execute("BEGIN IMMEDIATE")
 
     def begin_block(self) -> None:
-        """Begin a block that can be undone alone."""
+        """Begin a block that can be undone by itself."""
         self._writer().execute("SAVEPOINT block")
 
     def end_block(self, is_nested: bool) -> None:
@@ -105,7 +105,7 @@ class FileTransaction:
             self._writer().execute("ROLLBACK TO block; RELEASE block")
 
     def commit(self) -> None:
-        """Commit; what nobody would find is not acknowledged."""
+        """Commit, unless the file was lost: a commit that nobody would find is not acknowledged."""
         self._writer().execute("COMMIT")
         self._check()
 
@@ -155,7 +155,7 @@ class SqliteStore:
         transaction = FileTransaction(lambda: self._writer, self._refuse_lost_log)
         self._shared = SharedCommit(self._gate, transaction)
         refuse_bad_path(path)
-        # The process may change its folder while the store is open.
+        # The process may change its working directory while the store is open.
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
         if read_only and path == MEMORY:
             raise StorageError(":memory: is new and empty; open it to write")
@@ -171,7 +171,7 @@ class SqliteStore:
             except (apsw.NotADBError, StoreKeyError):
                 if key is None:
                     raise
-                # Another process has just made the file, with a salt of its own for the passphrase.
+                # Another process has just created the file, with its own salt for the passphrase.
                 self._writer = self._open_writer(read_only, create, migration)
             in_file = path != MEMORY and not self._immutable
             if in_file:
@@ -179,7 +179,7 @@ class SqliteStore:
             self._watch = FileWatch(path, self._file if in_file else None, self._writer)
         session = FileSession(self._writer, self._context, sums=self._sums)
         self._transaction = TableWriter(session, self._pages)
-        # Also when the store is never closed: dropped, or left open when the program ends.
+        # Also if the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         self._checkpointer: Checkpointer | None = None
         if path != MEMORY and not self.read_only:
@@ -191,7 +191,7 @@ class SqliteStore:
             if not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
         elif self.path != MEMORY:
-            with suppress(OSError):  # Where it cannot be made, SQLite's error says more.
+            with suppress(OSError):  # If that fails, SQLite's error says more.
                 make_private(os.path.realpath(self._file))
         con, self._immutable = connect_somehow(
             self.path,
@@ -267,11 +267,11 @@ class SqliteStore:
             finally:
                 if getattr(self._local, "shared", None) is opened:
                     self._local.shared = None
-                del opened  # A frame that knows itself would stay.
+                del opened  # Breaks the reference cycle of the frame.
                 self._give_back(reader)
 
     def _shared_reader(self) -> TableReader | None:
-        """Return the snapshot that this thread has open; not one that an interrupt left open."""
+        """Return the snapshot that this thread has open, unless an interrupt left it open."""
         shared = getattr(self._local, "shared", None)
         if shared is not None and has_returned(shared[1], threading.current_thread()):
             shared = self._local.shared = None
@@ -287,7 +287,7 @@ class SqliteStore:
     def _connect_to_read(self) -> apsw.Connection:
         if self._immutable:
             return connect_immutable(self.path, self._key)
-        # Another file would be read beside the one that is open.
+        # Otherwise another file would be read beside the open one.
         self._watch.refuse_lost(to_read=True)
         return self._connect(read_only=True)
 
@@ -298,12 +298,13 @@ class SqliteStore:
     def _give_back(self, reader: TableReader) -> None:
         session, con = reader.session, reader.con
         session.forget()
-        # Rolled back, not committed: that also drops what FTS5 remembers of its own structure,
-        # which would be stale once somebody else has written.
+        # A rollback instead of a commit also drops FTS5's cache of its own structure, which would
+        # be
+        # stale after another connection's write.
         with suppress(apsw.Error):
             if con.in_transaction:
                 session.execute("ROLLBACK")
-        # A statement that an interrupt has left keeps its snapshot, also for the next reader.
+        # A statement left by an interrupt keeps its snapshot, also for the next reader.
         is_clean = con.txn_state("main") == apsw.SQLITE_TXN_NONE
         if len(self._idle) < IDLE_READERS_MAX and is_clean:
             self._idle.append(reader)
@@ -312,20 +313,20 @@ class SqliteStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Yield a snapshot that may be read for long, by any thread, beside all other sessions.
+        """Yield a snapshot for long reads, by any thread, beside all other sessions.
 
-        In memory a reader would keep writers from committing, so there it is a copy.
+        In memory it is a copy, because a reader would keep writers from committing.
         """
         if self.path == MEMORY:
             snapshot = TableReader(FileSession(apsw.Connection(MEMORY), self._context))
             with self.read() as reader:
-                reader.head()  # Only the first read takes the snapshot.
+                reader.head()  # The snapshot begins with the first read.
                 copy_pages(reader.con, snapshot.con)
         else:
             with self.using():
                 snapshot = self._take()
                 snapshot.session.execute("BEGIN")
-                snapshot.head()  # Only the first read takes the snapshot.
+                snapshot.head()  # The snapshot begins with the first read.
         self._gate.adopt(snapshot.con)
         try:
             yield snapshot
@@ -335,19 +336,19 @@ class SqliteStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Hold the store open for a moment, and turn what the database raises into our errors."""
+        """Keep the store open for a block, and turn database errors into WorldDB errors."""
         with self._gate.reading(), translated(self.path):
             yield
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn what the database raises inside a transaction into our errors."""
+        """Turn database errors inside a transaction into WorldDB errors."""
         return translated(self.path)
 
     @contextmanager
     def write(self, *, together: bool = False) -> Iterator[TableWriter]:
-        """Yield the write transaction; it commits when the block ends, or leaves nothing.
+        """Yield the write transaction; it commits when the block ends, or is rolled back.
 
-        One that is written `together` with others shares their COMMIT (see `commit_group`).
+        A block written `together` with others shares their COMMIT (see `commit_group`).
         """
         self._refuse_read_only()
         with translated(self.path), self._landing(joins=together and self.path != MEMORY):
@@ -357,7 +358,7 @@ class SqliteStore:
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
-        """Yield a session that may write derived rows; it makes no commit and waits for no disk."""
+        """Yield a session that may write derived rows; makes no commit and waits for no disk."""
         self._refuse_read_only()
         with translated(self.path), self._landing(patience_s, is_derived=True) as con:
             yield TableReader(FileSession(con, self._context))
@@ -370,7 +371,7 @@ class SqliteStore:
         try:
             self._watch.refuse_lost()
         except LostLogError:
-            # What was acknowledged before is in a log without a name; a crash would lose it.
+            # Earlier acknowledged commits are in a log without a name; a crash would lose them.
             with suppress(apsw.Error):
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_FULL)
             raise
@@ -387,7 +388,7 @@ class SqliteStore:
         is_derived: bool = False,
         joins: bool = False,
     ) -> Iterator[apsw.Connection]:
-        """Yield the writing connection inside a transaction that lands whole or not at all."""
+        """Yield the writing connection in a transaction that commits completely or not at all."""
         turn, shared = self._gate.turn(joins), self._shared
         if self._checkpointer is not None:
             self._checkpointer.let_catch_up()
@@ -416,7 +417,7 @@ class SqliteStore:
         shared.wait(group, turn)
 
     def _prepared(self, patience_s: float | None, is_derived: bool, joins: bool) -> apsw.Connection:
-        """Return the writing connection, whatever an interrupt has left of the last turn."""
+        """Return the writing connection after cleaning up what an interrupt left."""
         if joins and self._shared.is_open:
             return self._writer
         self._shared.land_open()
@@ -436,7 +437,7 @@ class SqliteStore:
         return con
 
     def _renew_writer(self) -> None:
-        """Write by a new connection: an interrupt has left a statement, and so its snapshot."""
+        """Replace the writing connection: an interrupt has left a statement with a snapshot."""
         new = self._connect(read_only=False)
         teach_writer(new)
         self._sums.follow(new)
@@ -459,11 +460,11 @@ class SqliteStore:
     # -- the whole file ----------------------------------------------------------------------------
 
     def mend(self) -> bool:
-        """Let what is derived and lost be made again; return whether anything was."""
+        """Repair or reset lost derived data; return whether anything was lost."""
         is_mended = False
         for lost in (lost_tables, lost_rows, edited_rows):
             with self.read() as reader:
-                found = lost(reader.con)  # First without keeping writers waiting.
+                found = lost(reader.con)  # First without blocking writers.
             if found:
                 with self.derive() as session:
                     for statement, values in lost(session.con):
@@ -472,20 +473,21 @@ class SqliteStore:
         return is_mended
 
     def verify(self) -> list[str]:
-        """Return what SQLite itself finds wrong with the file's pages and indexes."""
+        """Return SQLite's own findings about the file's pages and indexes."""
         sql = "PRAGMA integrity_check(100)"
         if self.path == MEMORY:
             with self.read() as reader:
                 found = [str(line) for (line,) in reader.session.execute(sql)]
         else:
-            # A connection of its own: FTS5 checks by what a connection remembers of the index, and
-            # one that searched before the last commit remembers what is gone.
+            # A new connection: FTS5 checks against its cache of the index, which is stale in a
+            # connection that
+            # searched before the last commit.
             with self.using(), closing(self._connect_to_read()) as con:
                 found = [str(line) for (line,) in con.execute(sql)]
         return [] if found == ["ok"] else found
 
     def clean(self) -> bool:
-        """Take deleted and overwritten texts off the disk; False while a reader needs them."""
+        """Remove deleted and overwritten texts from the disk; False while a reader needs them."""
         self._refuse_read_only()
         self.refuse_branches("cleaned")
         with translated(self.path):
@@ -501,7 +503,7 @@ class SqliteStore:
                     con.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
                 except apsw.BusyError:
                     return False
-        # Beside the file itself, wherever a link to it lies.
+        # Beside the file itself, also if a link leads to it.
         return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
 
     def backup(self, path: str) -> None:
@@ -509,11 +511,11 @@ class SqliteStore:
         refuse_bad_target(path)
         like = self._file if os.path.exists(self._file) else None
         with self.read() as reader, translated(path):
-            reader.head()  # Only the first read takes the snapshot.
+            reader.head()  # The snapshot begins with the first read.
             copy_to_new(reader.con, path, like, self._key)
 
     def fork(self, name: str, actor: str) -> Branch:
-        """Make a branch of the last commit."""
+        """Create a branch of the last commit."""
         self._refuse_read_only()
         check_name(name)
         if self.path == MEMORY or trunk_of(self._file) is not None:
@@ -543,7 +545,7 @@ class SqliteStore:
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
     def refuse_branches(self, what: str) -> None:
-        """Refuse what cannot be done to a branch, or to a store that has branches."""
+        """Refuse an operation on a branch, or on a store that has branches."""
         if names := ", ".join(row.name for row in self.branches()):
             raise ConflictError(
                 f"{self.path}: cannot be {what} while its branches ({names}) hold copies of what "
@@ -556,15 +558,15 @@ class SqliteStore:
             )
 
     def side_file(self, suffix: str) -> str | None:
-        """Return the path for a file of derived data beside the store; None in memory."""
+        """Return the path of a derived file beside the store; None in memory."""
         is_kept = self.path != MEMORY and self._view is None
         return f"{self.path}{suffix}" if is_kept else None
 
     def side_lines(self, name: str) -> None:
-        """Return None: a file beside the store has them."""
+        """Return None: files beside the store are used instead."""
 
     def side_seal(self, salt: bytes | None = None) -> Seal | None:
-        """Return what encrypts the files beside the store; None if the store is not encrypted."""
+        """Return the seal of the files beside the store; None if the store is not encrypted."""
         return None if self._key is None else self._key.seal(self._file, salt)
 
     def size_bytes(self) -> int:
@@ -577,10 +579,9 @@ class SqliteStore:
         return sum(os.path.getsize(name) for name in files if os.path.isfile(name))
 
     def close(self) -> None:
-        """Wait for what is under way, then close every connection. Twice does nothing.
+        """Wait for running calls, then close every connection; calling it twice does nothing.
 
-        If an interrupt comes meanwhile, or another thread does not come to its end, closing again
-        goes on where this has ended.
+        If an interrupt comes, or another thread does not finish, a later call continues here.
         """
         for con in self._gate.close():
             close_connection(con, self.path)

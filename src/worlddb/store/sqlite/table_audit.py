@@ -1,8 +1,8 @@
-"""Table audit: what `check` compares a file with, and derived rows that were lost.
+"""Table audit: compares a file with what it should contain, and repairs lost derived rows.
 
-Derived tables know how far they have come. Where rows are missing that should be there, the repair
-says that the table has come less far, and whoever follows the journal makes the rest. Words and
-indexes are made at once.
+Derived tables record the last commit they have reached. If rows are missing, the repair sets that
+back, and the code that follows the journal makes the rows again. Words and indexes are rebuilt at
+once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class FileScan(TableScan):
         self._con = session.con
 
     def schema_problems(self) -> list[str]:
-        """Return where tables, indexes and guards differ from those of a new store."""
-        # Counts of recalls are in a file only once there are some.
+        """Return the differences of tables, indexes and guards from those of a new store."""
+        # The table of recall counts exists only if there are some.
         sql = (
             "SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' "
             "AND name != 'recalls'"
@@ -53,8 +53,8 @@ class FileScan(TableScan):
     def text_problems(self) -> list[str]:
         """Index every node's text again beside the store and compare the two, word by word.
 
-        A node that was indexed before languages were told apart has English stems in any case; it
-        is found by them, and `reindex` makes them anew.
+        A node indexed before languages were distinguished has English stems, by which it is found;
+        `reindex` indexes it again.
         """
         marked = _marked(self._con)
         stored = self._con.execute("SELECT row, name, content FROM nodes ORDER BY row")
@@ -110,13 +110,13 @@ def _words(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
 
 
 def _lengths(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
-    """Yield what ranking uses: the words per node, and (row 0) the totals of the index."""
+    """Yield the numbers used for ranking: the words per node, and (row 0) the totals."""
     yield from con.execute("SELECT 0, block FROM texts_data WHERE id = 1")
     yield from con.execute("SELECT id, sz FROM texts_docsize ORDER BY id")
 
 
 def _settings(con: apsw.Connection) -> Iterator[tuple[Any, ...]]:
-    """Yield the index's own settings; the two that a load changes go back to these defaults."""
+    """Yield the index's settings; the two that a load changes return to these defaults."""
     usual = {"hashsize": USUAL_HASH_BYTES, "automerge": USUAL_MERGE}
     for key, value in con.execute("SELECT k, v FROM texts_config ORDER BY k"):
         if usual.get(str(key)) != value:
@@ -136,12 +136,12 @@ Statement = tuple[str, tuple[Any, ...]]
 
 LOOKUP_TABLES = ("lookups", "lookups_reached", "lookups_worlds", "lookups_moved")
 MADE_AGAIN = frozenset({"texts", "models", "vectors", "tokens", "pools", *LOOKUP_TABLES})
-"""Tables of which nothing is lost if they are: the others are the store itself."""
-FTS_RECORDS = (1, 10)  # Where FTS5 keeps its totals, and which segments it has.
+"""Tables that can be lost without loss of data; the other tables are the store itself."""
+FTS_RECORDS = (1, 10)  # FTS5's records of its totals and of its segments
 
 
 def lost_tables(con: apsw.Connection) -> list[Statement]:
-    """Return what makes the derived tables and the indexes that only a new store has."""
+    """Return the statements that create missing derived tables and indexes."""
     sql = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC"
     with closing(apsw.Connection(":memory:")) as fresh:
         create(fresh)
@@ -155,10 +155,10 @@ def lost_tables(con: apsw.Connection) -> list[Statement]:
 
 
 def edited_rows(con: apsw.Connection) -> list[Statement]:
-    """Return what lets tables be made again that another program edited, by their sums.
+    """Return the statements that reset tables which another program edited, by their sums.
 
-    A sum does not say which row was edited, so all rows are made again; counts of recalls follow
-    from nothing, and stay as they are.
+    A sum does not say which row was edited, so all rows are made again; counts of recalls cannot be
+    derived, and stay as they are.
     """
     edited = set(edited_tables(con))
     found: list[Statement] = [(FORGET_SUMS, ())] if edited else []
@@ -173,11 +173,11 @@ def edited_rows(con: apsw.Connection) -> list[Statement]:
 
 
 def lost_rows(con: apsw.Connection) -> list[Statement]:
-    """Return what lets lost rows of derived tables be made again."""
+    """Return the statements that reset derived tables with lost rows."""
     found = _texts(con) + _lookups(con)
     for number, embedded, composed in con.execute("SELECT number, embedded, composed FROM models"):
         found += _vectors(con, number, embedded) or _pools(con, number, composed)
-    # The sums still count the rows that are gone; those that are left need not be made again.
+    # The sums still count the lost rows; the remaining rows need not be made again.
     return [(FORGET_SUMS, ()), *found] if found else []
 
 
@@ -194,7 +194,7 @@ def _texts(con: apsw.Connection) -> list[Statement]:
 
 
 def _lookups(con: apsw.Connection) -> list[Statement]:
-    """Begin anew if a node that was filed is not; a name without letters may have no keys."""
+    """Start again if an indexed node has no keys; a name without letters may have none."""
     reached = con.execute("SELECT node FROM lookups_reached WHERE number = 0").get
     if reached is None:
         is_lost = any(con.execute(f"SELECT 1 FROM {it} LIMIT 1").get for it in LOOKUP_TABLES)
@@ -212,7 +212,7 @@ def _lookups(con: apsw.Connection) -> list[Statement]:
 
 
 def _vectors(con: apsw.Connection, number: int, embedded: int) -> list[Statement]:
-    """Let a model have come as far as its vectors have no gap."""
+    """Set a model back to the last vector before a gap."""
     sound = (number, ROOT_ROW + 1, embedded)
     there: int = con.execute(
         "SELECT count(*) FROM vectors WHERE model = ? AND node BETWEEN ? AND ?", sound
@@ -234,7 +234,7 @@ def _vectors(con: apsw.Connection, number: int, embedded: int) -> list[Statement
 
 
 def _pools(con: apsw.Connection, number: int, composed: int) -> list[Statement]:
-    """Compose anew if a world with a child that counts is not composed."""
+    """Compose again if a world with a child that counts is not composed."""
     missing = con.execute(
         "SELECT 1 FROM nodes n WHERE parent BETWEEN ? AND ? AND row <= ? "
         "AND parent NOT IN (SELECT node FROM pools WHERE model = ?) AND NOT EXISTS "

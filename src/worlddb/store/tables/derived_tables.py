@@ -1,9 +1,9 @@
-"""Derived tables: pages of sets, lookup keys, embeddings. All can be made again from the nodes.
+"""Derived tables: pages of sets, lookup keys, embeddings. All can be rebuilt from the nodes.
 
-A commit changes a leaf of a set here and there, and every fork above them: many pages for a few
-bytes. So a commit writes only what it put and dropped, in one row of `waiting`; the pages stay in
-memory (`PageCache`), and are written together once enough changes wait. The pages in the file and
-the changes that wait beside them say the same as the pages in memory.
+A commit changes single leaves of sets, and every fork above them: many pages for a few bytes. So a
+commit writes only its puts and drops, in one row of `waiting`; the pages stay in memory
+(`PageCache`), and are written together once enough changes wait. The pages in the file with the
+waiting changes applied equal the pages in memory.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from worlddb.store.tables.sql_session import (
     WarmRows,
 )
 
-BEFORE_ALL = -(1 << 63)  # Below every commit number, also one that damage has made.
-PAGES_MAX = 4_096  # How many pages stay in memory: a few megabytes.
-WAITING_MAX = 256  # How many members may wait: who reads without the writer's pages adds them up.
+BEFORE_ALL = -(1 << 63)  # below every commit number, also a damaged one
+PAGES_MAX = 4_096  # pages kept in memory: a few megabytes
+WAITING_MAX = 256  # members that may wait: readers have to apply them
 UNWRITTEN_MAX = 64
-"""How many pages may wait: who comes next writes them all. In a large world most changes are pages
-of their own: so many take a millisecond or two, and to write them later would save little."""
+"""Pages that may wait: the next writer writes them all. In a large world most changes are pages of
+their own; this many take a millisecond or two, and writing later would save little."""
 COUNTED_MAX = 1_000
-"""A name that so many nodes share says nothing about any of them; more need not be counted."""
+"""Nodes with one name beyond which they are not counted: such a name identifies none of them."""
 NOT_BEGUN = LookupsReached(ROOT_ROW, 0)
-"""How far an index has come that was never filled: the root world has no keys."""
+"""The progress of an empty index: the root world has no keys."""
 EMBEDDING_TABLES = ("vectors", "tokens", "pools")
 _HAS_ATTRIBUTES = f"kind = 'metadata' AND instr(text, '\"{ATTRIBUTE}') > 0"
 # For each key, from its `most`-th newest node on.
@@ -76,8 +76,8 @@ _COUNTS = """
     SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
     FROM carray(?1) k
 """
-_SUM_BYTES = 16  # Half a blake3 hash: enough against accidents.
-_ID_BYTES = 32  # A whole blake3 hash.
+_SUM_BYTES = 16  # half a blake3 hash; enough against accidents
+_ID_BYTES = 32  # a whole blake3 hash
 _CHANGE = struct.Struct(">QBBII")
 _SEQ = struct.Struct(">q")
 
@@ -85,12 +85,12 @@ PageKey = tuple[int, int, str]  # World, kind, path.
 
 
 def size_of(changes: Iterable[SetChange]) -> int:
-    """Return how many members were put or dropped."""
+    """Return the number of members put or dropped."""
     return sum(len(change.put) + len(change.drop) for change in changes)
 
 
 def encode(seq: int, changes: Iterable[SetChange]) -> bytes:
-    """Return a commit's changes as one row's bytes, behind a sum over them."""
+    """Return a commit's changes as the bytes of one row, after a checksum."""
     parts = []
     for _, world, kind, put, drop in changes:
         width = len(put[0]) if put else 0
@@ -102,7 +102,7 @@ def encode(seq: int, changes: Iterable[SetChange]) -> bytes:
 
 
 def decode(seq: int, row: bytes) -> list[SetChange]:
-    """Return the changes that `encode` wrote; CorruptionError if the sum is not theirs."""
+    """Return the changes from their bytes; CorruptionError if the checksum is wrong."""
     body = row[_SUM_BYTES:]
     if row[:_SUM_BYTES] != _sum(seq, body):
         raise CorruptionError(f"what waits of commit {seq} is damaged; restore a backup")
@@ -129,7 +129,7 @@ class SetPagesTable:
         self._session = session
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page; inside a write transaction, as that transaction has changed it."""
+        """Return one page; inside a write transaction, with that transaction's changes."""
         found = self._session.execute(
             "SELECT fork, body FROM pages WHERE world = ? AND kind = ? AND path = ?",
             (world, kind, path),
@@ -137,14 +137,14 @@ class SetPagesTable:
         return None if found is None else SetPage(bool(found[0]), found[1])
 
     def waiting(self, after: int | None = None) -> list[SetChange]:
-        """Return the changes whose pages are not written, of all commits or those after one."""
+        """Return the changes that are not in pages yet, of all commits or those after one."""
         sql = "SELECT seq, body FROM waiting WHERE seq > ? ORDER BY seq"
         found = self._session.execute(sql, (BEFORE_ALL if after is None else after,))
         return [change for seq, body in found for change in decode(seq, body)]
 
 
 class PageCache(dict[PageKey, "SetPage | None"]):
-    """The writer's pages from one commit to the next; None says there is no such page."""
+    """The writer's pages, kept from commit to commit; None means that there is no such page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,17 +165,17 @@ class PageCache(dict[PageKey, "SetPage | None"]):
                 del self[key]
 
     def change(self, key: PageKey, page: SetPage | None) -> None:
-        """Change a page. Until the commit lands, the pages are those of no commit."""
+        """Change a page; until the commit, the pages belong to no commit."""
         self.at = None
         self[key] = page
         self.unwritten.add(key)
 
     def leads_to(self, seq: int, commit: bytes) -> None:
-        """Remember the commit that the transaction becomes if it lands."""
+        """Record the commit that the transaction will become."""
         self.coming = (seq, commit)
 
     def landed(self) -> None:
-        """Keep the pages: they are now those of the last commit."""
+        """Keep the pages, which now belong to the last commit."""
         if self.is_fresh and self.coming is not None:
             self.at = self.coming
         self.warm.landed()
@@ -185,7 +185,7 @@ SCANNED_FROM = 100  # vectors; for fewer a search for each costs less than the r
 
 
 class TransactionJournal:
-    """Where a write transaction begins, and the commit that it ends with; the pages follow both."""
+    """The start of a write transaction and the commit it ends with; the page cache follows both."""
 
     def __init__(self, session: SqlSession, journal: JournalTable, cache: PageCache) -> None:
         self._session = session
@@ -196,7 +196,7 @@ class TransactionJournal:
         """Start a transaction that follows the last commit, at a later time than that."""
         session = self._session
         session.forget()
-        head = self._journal.head()  # Nobody else can commit meanwhile.
+        head = self._journal.head()  # No other writer can commit meanwhile.
         session.seq = head.seq + 1
         session.time = commit_time(clock(), head.time)
         self._cache.begin(head)
@@ -209,7 +209,7 @@ class TransactionJournal:
 
 
 class SetPagesWriter:
-    """The pages as the write transaction changes them: the cache over the file."""
+    """The pages with the write transaction's changes: the cache over the file."""
 
     def __init__(self, session: SqlSession, cache: PageCache) -> None:
         self._session = session
@@ -217,17 +217,17 @@ class SetPagesWriter:
         self._cache = cache
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page; inside a write transaction, as that transaction has changed it."""
+        """Return one page; inside a write transaction, with that transaction's changes."""
         key = (world, kind, path)
         if key not in self._cache:
             self._cache[key] = self._table.page(world, kind, path)
         return self._cache[key]
 
     def unseen(self) -> list[SetChange]:
-        """Return the changes before this transaction that its pages do not show yet, by commit.
+        """Return the earlier changes that this transaction's pages do not contain yet, by commit.
 
-        The last writer's pages go on if this process was it. After others they lack what those
-        did, if that still waits; if it was written, pages must be read again.
+        If this process was the last writer, its cached pages continue. Otherwise they lack the
+        waiting changes of others; if those have been written, the pages must be read again.
         """
         cache = self._cache
         if cache.is_fresh:
@@ -237,7 +237,7 @@ class SetPagesWriter:
             sql = "SELECT hash FROM commits WHERE seq = ? AND (SELECT min(seq) FROM waiting) <= seq"
             found = self._session.execute(sql, cache.at[:1]).get
             at = cache.at[0] if found == cache.at[1] else None
-        if at is None:  # The file has everything.
+        if at is None:  # The file is complete.
             cache.clear()
             cache.unwritten.clear()
             cache.waiting = 0
@@ -255,7 +255,7 @@ class SetPagesWriter:
             self._cache.change((world, kind, path), changed)
 
     def keep_changes(self, changes: Sequence[SetChange]) -> None:
-        """Store what this commit changed in sets: as waiting changes, or by writing the pages."""
+        """Store this commit's changes of sets: as waiting changes, or in the pages."""
         if not changes:
             return
         self._cache.waiting += size_of(changes)
@@ -266,7 +266,7 @@ class SetPagesWriter:
             self._session.insert("waiting", ("seq", "body"), [(seq, encode(seq, changes))])
 
     def write_pages(self) -> None:
-        """Write all changed pages now, so that nothing waits."""
+        """Write all changed pages now, so that no change waits."""
         cache = self._cache
         put, gone = [], []
         for key in sorted(cache.unwritten):
@@ -287,18 +287,18 @@ class SetPagesWriter:
 class LookupTable:
     """Nodes by keys of names, attributes and contents, as one session sees them.
 
-    Keys are numbers; several nodes may have the same one, also by chance.
+    Keys are numbers; several nodes may share one, also by chance.
     """
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session
 
     def is_begun(self) -> bool:
-        """Return whether `set_reached` was ever called; only then moved nodes are noted."""
+        """Return whether `set_reached` was ever called; only then are moved nodes recorded."""
         return self.reached() is not NOT_BEGUN
 
     def reached(self) -> LookupsReached:
-        """Return the last node and note in the index, (1, 0) in a new store; it is read once."""
+        """Return the last node and note in the index, (1, 0) in a new store; cached."""
         session = self._session
         if session.reached is None:
             found: Any = session.execute(REACHED_SQL).fetchone()
@@ -385,7 +385,7 @@ class LookupTable:
         try:
             return [AttributesRow(node, from_metadata(json.loads(text))) for node, text in found]
         except UnicodeDecodeError:
-            raise  # The session says which.
+            raise  # The session raises the precise error.
         except (ValueError, TypeError, AttributeError) as error:
             raise CorruptionError(f"a note cannot be read ({error}); {WAY_OUT}") from None
 
@@ -393,9 +393,9 @@ class LookupTable:
 class EmbeddingTables:
     """Embeddings, as one session sees them.
 
-    A model's row says how far it has come: nodes up to `embedded` have a vector, nodes up to
-    `composed` count in their worlds, as of commit `seq`. One model is active; another may be
-    filling beside it.
+    A model's row records its progress: nodes up to `embedded` have a vector, nodes up to `composed`
+    count in their worlds, as of commit `seq`. One model is active; another one may be filled
+    meanwhile.
     """
 
     def __init__(self, session: SqlSession) -> None:
@@ -414,7 +414,7 @@ class EmbeddingTables:
             (ident, dim, pooling),
         )
         model = next(row for row in self.models() if row.id == ident)
-        # Whoever erased a model's row by hand may have left vectors under this number.
+        # If a model's row was deleted by hand, vectors may remain under this number.
         for table in EMBEDDING_TABLES:
             self._session.execute(f"DELETE FROM {table} WHERE model = ?", (model.number,))
         return model

@@ -1,11 +1,11 @@
-"""Edge table: edges, what their handlers recorded, and worlds as a whole.
+"""Edge table: edges, the records of their handlers, and whole worlds.
 
     EdgeTable      edges as values, read as of any commit
     HandledTables  proposals, conflicts and custom edge types
-    WorldListing   the content of worlds, a page at a time
+    WorldListing   the content of worlds, by page
     WorldSweep     whole worlds and whole edge types
 
-Listings and sweeps return row numbers: nothing is made into a value that nobody will see.
+Listings and sweeps return row numbers, so that no unused values are built.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from worlddb.store.tables.sql_session import (
 )
 
 MEMBERSHIP = "contains"
-"""The edge type by which a node is inside a further world."""
-# CROSS JOIN keeps SQLite from turning the join around: start at the edges, always.
+"""The edge type by which a node is a member of a further world."""
+# CROSS JOIN keeps SQLite from reordering the join: always start at the edges.
 _COLUMNS = """
     SELECT e.row, e.id, e.type, e.source, e.target, e.world, s.id, t.id, e.valid_from, e.valid_to,
            e.metadata, b.time, e.gone, g.time
     FROM edges e CROSS JOIN nodes s ON s.row = e.source CROSS JOIN nodes t ON t.row = e.target
     LEFT JOIN commits b ON b.seq = e.born LEFT JOIN commits g ON g.seq = e.gone
 """
-# One world at a time: only then does SQLite read a page from the end of the index, and no more.
+# One world at a time: only then does SQLite read just one page from the end of the index.
 _STANDING = f"""
     WITH said AS (
         SELECT row, source, metadata, CASE {{}} END AS topic,
@@ -82,7 +82,7 @@ _MEMBERS = """
       AND (valid_to IS NULL OR valid_to > ?)
     ORDER BY target DESC LIMIT ?
 """
-# As far as a later end or deletion is told by the journal, the caller looks at each edge.
+# The caller checks each edge, because the journal may have a later end or deletion.
 _MEMBERS_THEN = """
     SELECT DISTINCT target FROM edges
     WHERE source = ? AND type = 'contains' AND target < ? AND born <= ?
@@ -187,7 +187,7 @@ class EdgeTable:
     # -- writes ------------------------------------------------------------------------------------
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
-        """Insert edges: the one raw insert, for the reconciler and the replay of a journal."""
+        """Insert edges: the only raw insert, for the reconciler and the replay of a journal."""
         warm = self._session.warm
         if warm is not None and warm.outsiders:
             rows = list(rows)
@@ -210,7 +210,7 @@ class EdgeTable:
 
 
 def _of_types(where: str, values: list[Any], types: Iterable[str] | None) -> tuple[str, list[Any]]:
-    """Return a condition on edges that holds for some types alone; None: for all of them."""
+    """Return a condition on the types of edges; None means all types."""
     if types is None:
         return where, values
     chosen = list(types)
@@ -318,13 +318,13 @@ def _at_nodes(
 
 
 def _condition_of(only: ListedOnly) -> tuple[str, list[Any]]:
-    """Return what is asked of children beside their world, as SQL and its values."""
+    """Return the conditions on children, apart from their world, as SQL and values."""
     parts: list[str] = []
     values: list[Any] = []
     if only.begun:
         parts.append(" AND valid_from <= ?")
         values.append(only.at)
-    if only.lasting and only.known is None:  # An end that was learned later is in the journal.
+    if only.lasting and only.known is None:  # A later recorded end is in the journal.
         parts.append(" AND (valid_to IS NULL OR valid_to > ?)")
         values.append(only.at)
     if only.types is not None:
@@ -334,7 +334,7 @@ def _condition_of(only: ListedOnly) -> tuple[str, list[Any]]:
 
 
 class WorldListing:
-    """Worlds a page at a time, as they are now."""
+    """The present content of worlds, by page."""
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session
@@ -415,7 +415,7 @@ class WorldListing:
 
 
 class WorldSweep:
-    """Worlds, edge types and recalls as a whole, as one session sees them."""
+    """Whole worlds, edge types and recalls, as one session sees them."""
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session
@@ -462,7 +462,7 @@ class WorldSweep:
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
         """Return the rows of the edges of a type into nodes whose metadata hold one of some texts.
 
-        Metadata are canonical JSON, so a member can be looked for as it is written.
+        Metadata is canonical JSON, so a member can be searched as text.
         """
         sql = (
             f"SELECT row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
@@ -478,12 +478,12 @@ class WorldSweep:
         said: Mapping[str, str],
         after: tuple[int, int],
     ) -> list[int]:
-        """Return the rows of edges as `saying` does, without what is over and what is repeated.
+        """Return the rows of edges as `saying` does, without ended and repeated ones.
 
-        The texts of `said` are looked for; an edge that holds the other text of the pair, too, is
-        left out, unless that is empty. So is an edge whose source ended by the first time of
-        `after` and was created by the second, and one for whose source and value another edge
-        stands. The database does this: there may be thousands of them.
+        The texts of `said` are searched. An edge that also has the other text of its pair is left
+        out, unless that is empty; so is an edge whose source ended by the first time of `after` and
+        was created by the second, and one for whose source and value another edge stands. The
+        database does this, because there may be thousands.
         """
         topics = " ".join(
             "WHEN instr(metadata, ?) > 0 THEN CASE WHEN length(?) > 0 AND instr(metadata, ?) > 0 "
@@ -518,9 +518,9 @@ class WorldSweep:
     def wholes(self, worlds: Iterable[int], start: str, now: int) -> list[WholeSummary]:
         """Return the summaries that are the last child of their world and have such a source.
 
-        Only of worlds of which no later commit has changed anything that their state witnesses;
-        members are outside that, so of worlds without any. Validities are outside it, too: the
-        summary has not ended, and nothing is returned if any edge of the store was ever closed.
+        Only worlds without members whose state no later commit has changed; a state does not
+        witness members. It does not witness validity either: the summary must be live, and nothing
+        is returned if any edge of the store was ever closed.
         """
         sql = (
             "SELECT w.value, n.row, t.text FROM carray(?1) w CROSS JOIN nodes n "

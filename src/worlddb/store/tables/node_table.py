@@ -62,15 +62,15 @@ _ALIKE = """
 """
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
-"""The same in every store, but for its state."""
+"""The root world; the same in every store, except its state."""
 FILE_AGAIN = (
     "INSERT INTO lookups_moved SELECT ?1 WHERE EXISTS (SELECT 1 FROM lookups_reached "
     "WHERE number = 0) ON CONFLICT DO NOTHING"
 )
-"""A moved or erased node is put into the lookup index again, once there is such an index."""
+"""Marks a moved or erased node for the lookup index, if there is one."""
 
 DAMAGE = (ValueError, TypeError, AttributeError, OverflowError, struct.error, CorruptionError)
-"""What reading a damaged row raises. One flipped bit turns a number into a text or into nothing."""
+"""Errors of reading a damaged row: one flipped bit turns a number into a text or into NULL."""
 Notes = dict[str, list[str]]  # The notes of one node by kind.
 
 
@@ -122,7 +122,7 @@ class NodeTable:
                 if warm is not None:
                     warm.rows[ident] = row
             elif found and session.verifies:
-                self.nodes([row for row, _ in found])  # A damaged id is why it is not found?
+                self.nodes([row for row, _ in found])  # Raises if a damaged id is the reason.
             elif warm is not None:
                 warm.absent.add(ident)
         return row
@@ -263,7 +263,7 @@ class NodeTable:
             (self._session.among(wanted), FOREVER if known is None else known),
         )
         bodies = []
-        # No generator: an interrupt that comes while one is closed would be lost.
+        # Not a generator: an interrupt while one is closed would be lost.
         try:
             for body in map(BodyRow._make, found):
                 session.node_rows[body.id] = body.row
@@ -317,7 +317,7 @@ class NodeTable:
         if known is None:
             return self._session.rows(sql, (row, after, FOREVER if limit is None else limit))
         rows = set(self._session.rows(sql, (row, after, FOREVER)))
-        # Those that were moved away since; those that were moved here since fall to parents().
+        # Nodes that were moved away since; `parents` filters those that were moved here since.
         moved = "SELECT row FROM history WHERE field = 'node.parent' AND was = ? AND row > ?"
         rows.update(self._session.rows(moved, (self._session.former(row), after)))
         then = self.parents(rows, known)
@@ -344,7 +344,7 @@ class NodeTable:
         return parents
 
     def outsiders(self, world: int) -> set[int]:
-        """Return the rows that were found to be outside a world; who finds more adds them."""
+        """Return rows known to be outside a world; callers add the ones they find."""
         warm = self._session.warm
         return set() if warm is None else warm.outsiders.setdefault(world, set())
 
@@ -377,7 +377,7 @@ class NodeTable:
     def alike(self, keys: Iterable[int], now: int, most: int) -> list[int]:
         """Return the newest `most` rows of each content key that have not ended by `now`."""
         self._session.need_index("nodes_content")
-        # Ended ones count among the `most`: a text that is retired and said again stays cheap.
+        # Ended ones count among the `most`, so that a text retired and repeated stays cheap.
         wanted = list(dict.fromkeys(keys))
         found: dict[int, list[int]] = {key: [] for key in wanted}
         for key, row in self._session.execute(_ALIKE, (self._session.among(wanted), most, now)):
@@ -397,7 +397,7 @@ class NodeTable:
         rows: list[int] = []
         for name in names:
             words = indexed(name)
-            # Where the text index has words for it, it finds the few that may have that name.
+            # If the text index has its words, the index finds the few nodes that may have the name.
             if words:
                 sql = f"SELECT row FROM nodes WHERE name = ? AND row {IN} ORDER BY row"
                 rows += self._session.rows(sql, (name, self._session.among(texts.named(words))))
@@ -520,15 +520,15 @@ class NodeTable:
 
 
 def _merged(texts: Iterable[str]) -> dict[str, Any]:
-    """Return metadata as one mapping; what was written later wins."""
+    """Return metadata as one mapping; later values win."""
     return {key: value for text in texts for key, value in json.loads(text).items()}
 
 
 def sound_body(body: BodyRow) -> BodyRow:
-    """Return a body as it is.
+    """Return a body unchanged, after a check of its types.
 
     Raises:
-        CorruptionError: a field is of another type than was written.
+        CorruptionError: a field has another type than was written.
     """
     row, ident, type_, parent, name, content, valid_from, valid_to = body
     if not (
@@ -549,7 +549,8 @@ def refuse_changed(found: Iterable[Any]) -> None:
     """Refuse nodes (row, id, state, type, name, content, created_at, …, blind) that were changed.
 
     An id is the hash of type, name, content, creation time and blind, so each read compares them.
-    Notes, validity and parents are no part of the address; `check` compares those with the journal.
+    Notes, validity and parents do not belong to the address; `check` compares them with the
+    journal.
 
     Raises:
         CorruptionError: the fields of a node do not hash to its id.
@@ -560,7 +561,7 @@ def refuse_changed(found: Iterable[Any]) -> None:
 
 
 def first_damage(session: SqlSession, rows: list[int], error: Exception) -> CorruptionError:
-    """Return the error for nodes of which a field cannot be read, naming the first of them."""
+    """Return the error for unreadable nodes, naming the first of them."""
     sql = (
         "SELECT n.valid_from, n.valid_to, n.type, n.name, n.content, t.text FROM nodes n "
         "LEFT JOIN notes t ON t.node = n.row WHERE n.row = ?"

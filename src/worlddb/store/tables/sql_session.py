@@ -1,7 +1,7 @@
-"""SQL session: what the shared tables ask of a database connection.
+"""SQL session: the database connection that the shared tables need.
 
-The tables are written once, for SQLite and for PostgreSQL. Their SQL is the part that both
-understand, with a few constructs of SQLite that `store/postgres/server_schema.py` translates:
+The tables are written once, for SQLite and PostgreSQL. Their SQL is the common subset, with a few
+constructs of SQLite that `store/postgres/server_schema.py` translates:
 
     ?, ?1            values, in order or by number
     row IN …carray   a list of numbers as one value (`IN`, with `session.among(rows)`)
@@ -10,8 +10,8 @@ understand, with a few constructs of SQLite that `store/postgres/server_schema.p
     ON CONFLICT (…)  the key without the tenant
     COLLATE NOCASE   the case of ASCII letters does not matter
 
-Whatever differs between the databases (the text index, audits of tables, bulk loads) is made by the
-session. `JournalTable` has commits and history; `TableScan` reads whole tables exactly as stored,
+The session implements the parts that differ between the databases (text index, table audits, bulk
+loads). `JournalTable` has commits and history; `TableScan` reads whole tables exactly as stored,
 for `check` and `export`.
 """
 
@@ -47,9 +47,9 @@ from worlddb.store.rows import (
 
 IN = "IN (SELECT value FROM carray(?))"
 """The condition for a list of rows, bound as one value: `(session.among(rows),)`."""
-FOREVER = 1 << 62  # A commit number above all others.
-# Commits are numbered without gaps and their times increase, so halving finds one by its time; an
-# index by time would cost every commit a page.
+FOREVER = 1 << 62  # a commit number above all others
+# Commits are numbered without gaps and their times increase, so a binary search finds one by its
+# time; an index by time would cost every commit a page.
 _COMMIT_AT = """
     WITH RECURSIVE search (low, high) AS (
         SELECT -1 + 0 * ?1, ?1
@@ -63,17 +63,17 @@ _COMMIT_AT = """
 HEAD_SQL = (
     "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits ORDER BY seq DESC LIMIT 1"
 )
-WARM_MAX = 20_000  # Rows of nodes that a writer keeps: some ten megabytes.
-WARM_CHARS = 1_000  # Longer texts are not kept: a name has none, and a memory is shorter.
-WARM_NEW_MAX = 64  # New nodes that are kept: those of a text, which the next texts speak of, too.
-WARM_BATCH = 2_000  # Who reads more at once is not a write of a text, and keeps nothing.
+WARM_MAX = 20_000  # rows of nodes that a writer caches: some ten megabytes
+WARM_CHARS = 1_000  # longer texts are not cached: names and most memories are shorter
+WARM_NEW_MAX = 64  # new nodes cached per commit: those that the next texts may mention, too
+WARM_BATCH = 2_000  # a larger read is not the write of a text, and is not cached
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
 
 Past = dict[tuple[str, int], Any]  # Former values by (field, row).
 
 
 class SessionContext:
-    """What all sessions of a store share: a count of statements, a setting, and randomness."""
+    """Shared by all sessions of a store: a count of statements, a setting, and randomness."""
 
     __slots__ = ("random_bytes", "statements", "verifies")
 
@@ -84,12 +84,12 @@ class SessionContext:
 
 
 class WarmRows:
-    """What the writer has read of nodes, from one commit to the next.
+    """The rows of nodes that the writer has read, cached from one commit to the next.
 
-    All of it holds while the commits of this writer follow each other. A transaction that follows
-    the commit of another writer, or one of ours that did not land, begins with nothing.
-    `absent` are ids that no node has, `closed` says of a row whether its validity was ever closed.
-    `outsiders` are rows that were never inside a world, by the row of that world.
+    The cache holds while the commits of this writer follow each other. A transaction after another
+    writer's commit, or after a rollback, begins with an empty cache. `absent` are ids without a
+    node, `closed` says of a row whether its validity was ever closed. `outsiders` are rows that
+    were never inside a world, by the row of that world.
     """
 
     __slots__ = (
@@ -130,11 +130,11 @@ class WarmRows:
         self.is_open = True
 
     def landed(self) -> None:
-        """Keep what was read: the transaction becomes a commit."""
+        """Keep the cache: the transaction becomes a commit."""
         self.is_open = False
 
     def drop(self, row: int, column: str) -> None:
-        """Forget a node of which a column has changed."""
+        """Drop a node of which a column has changed."""
         self.bodies.pop(row, None)
         self.closed.pop(row, None)
         self.worlds.pop(row, None)
@@ -143,14 +143,14 @@ class WarmRows:
             self.outsiders.clear()
 
     def drop_notes(self, nodes: Iterable[int]) -> None:
-        """Forget the notes of nodes that get more of them."""
+        """Drop the notes of nodes that get further notes."""
         for node in nodes:
             self.aliases.pop(node, None)
             self.attributes.pop(node, None)
 
 
 class DeferredIndexes(Protocol):
-    """A bulk load that has put indexes off."""
+    """A bulk load with deferred indexes."""
 
     names: set[str]
 
@@ -179,8 +179,8 @@ class TextTable(TextSearch, Protocol):
 class SqlSession(ABC):
     """One connection, from the beginning of a transaction to its end.
 
-    It counts statements, remembers what cannot change during a snapshot, and knows whether a bulk
-    load has put indexes off. `seq` and `time` are those of the commit that a write becomes.
+    It counts statements, caches what cannot change during a snapshot, and knows whether a bulk load
+    has deferred indexes. `seq` and `time` are those of the commit that a write becomes.
     """
 
     __slots__ = (
@@ -206,7 +206,7 @@ class SqlSession(ABC):
         self.forget()
 
     def forget(self) -> None:
-        """Drop what was remembered of a transaction, before the next one."""
+        """Drop the cache of a transaction before the next one."""
         self.deferred: DeferredIndexes | None = None
         self.head: Head | None = None
         self.reached: LookupsReached | None = None
@@ -215,7 +215,7 @@ class SqlSession(ABC):
         self.warm: WarmRows | None = None
 
     def at(self, time: int) -> None:
-        """Give the commit that a write becomes another time: that of the commit it repeats."""
+        """Set the time of the commit that a write becomes: a replay repeats the original time."""
         self.time = time
 
     def insert_texts(self, rows: Iterable[NewText]) -> None:
@@ -225,7 +225,8 @@ class SqlSession(ABC):
         else:
             self.texts().insert(rows)
 
-    # -- what each database does its own way -------------------------------------------------------
+    # -- implemented by each database
+    # ------------------------------------------------------------------
 
     @abstractmethod
     def execute(self, sql: str, values: Any = None) -> Found:
@@ -237,17 +238,17 @@ class SqlSession(ABC):
 
     @abstractmethod
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
-        """Yield the rows of a whole table without having all of them in memory."""
+        """Yield the rows of a whole table without holding all of them in memory."""
 
     @abstractmethod
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
-        """Insert rows; `conflict` is what follows ON CONFLICT."""
+        """Insert rows; `conflict` follows ON CONFLICT."""
 
     @abstractmethod
     def among(self, rows: Sequence[int]) -> Any:
-        """Return rows as the value that `IN` reads; 0 is no row."""
+        """Return rows as a value for `IN`; 0 matches no row."""
 
     @abstractmethod
     def texts(self) -> TextTable:
@@ -258,23 +259,23 @@ class SqlSession(ABC):
         """Return the whole tables."""
 
     def bulk_load(self, head: Head) -> DeferredIndexes | None:
-        """Put indexes off, if the database gains by it."""
+        """Defer indexes, if the database gains by it."""
         return None
 
     def need_table(self, name: str, *, is_written: bool = False) -> bool:
-        """Return whether a table is there that is made when it is first written."""
+        """Return whether a table exists that is created when first written."""
         return True
 
     def former(self, value: Any) -> Any:
-        """Return a value of any type as `history` has it; `current` is the way back."""
+        """Return a value of any type in the form stored in `history`; `current` is the inverse."""
         return value
 
     def former_of(self, column: str) -> str:
-        """Return the SQL that makes a column `former`."""
+        """Return the SQL that converts a column by `former`."""
         return column
 
     def current(self, was: Any) -> Any:
-        """Return what a value of `history` says."""
+        """Return the value stored in `history`."""
         return was
 
     # -- shorthands --------------------------------------------------------------------------------
@@ -282,7 +283,7 @@ class SqlSession(ABC):
     def put(
         self, table: str, keys: Sequence[str], columns: Sequence[str], rows: Iterable[Any]
     ) -> None:
-        """Write rows of `keys` and `columns` over what is there."""
+        """Write rows of `keys` and `columns`, replacing existing ones."""
         changed = ", ".join(f"{column} = excluded.{column}" for column in columns)
         conflict = f"({', '.join(keys)}) DO UPDATE SET {changed}"
         self.insert(table, (*keys, *columns), rows, conflict)
@@ -297,7 +298,7 @@ class SqlSession(ABC):
         return [row for (row,) in self.execute(sql, values)]
 
     def need_index(self, *names: str) -> None:
-        """Build indexes that a bulk load has put off, if one of these is among them."""
+        """Build the deferred indexes, if one of these is among them."""
         if self.deferred is not None and not self.deferred.names.isdisjoint(names):
             self.deferred.build()
 
@@ -305,8 +306,8 @@ class SqlSession(ABC):
 class JournalTable:
     """Commits and history, as one session sees them.
 
-    Tables hold the present. The past is the present with `history` laid over it: the first change
-    after the asked commit says what the field was then.
+    Tables hold the present. The past is the present with `history` applied: the first change after
+    the requested commit has the value before it.
     """
 
     def __init__(self, session: SqlSession) -> None:
@@ -343,7 +344,7 @@ class JournalTable:
         return self._session.one(sql, (row,)) or 0
 
     def root_state(self, known: int | None) -> bytes:
-        """Return the root's state: every commit has it, and no other table does."""
+        """Return the root's state, which only the commits have."""
         if known is None:
             return self.head().root_state
         sql = "SELECT root_state FROM commits WHERE seq = ?"
@@ -351,7 +352,7 @@ class JournalTable:
         return state
 
     def past(self, fields: tuple[str, ...], rows: list[int], known: int | None) -> Past:
-        """Return what fields said at commit `known`, where they have changed since."""
+        """Return the values at commit `known` of fields that have changed since."""
         if known is None:
             return {}
         marks = ", ".join("?" * len(fields))
@@ -365,9 +366,10 @@ class JournalTable:
         return {(field, row): session.current(was) for field, row, was in found}
 
     def change(self, kind: str, column: str, row: int, value: Any) -> None:
-        """Change a field, and keep what it said before this commit.
+        """Change a field, and record its value before this commit.
 
-        Of several changes in one commit, the first counts. `kind` is node, edge or proposal.
+        Of several changes in one commit, only the first is recorded. `kind` is node, edge or
+        proposal.
         """
         key = "edge" if kind == "proposal" else "row"
         if kind == "node" and self._session.warm is not None:

@@ -1,11 +1,11 @@
-"""Table session: the store's interface, put together from the tables.
+"""Table session: implements the store's interface with the tables.
 
     TableReader   one snapshot
     TableWriter   one write transaction
     TextErasure   removes the texts of nodes; ids, validity and edges stay
 
-Each call of the interface is the method of one table; the two session classes say of which. An
-erasure also removes what was derived from a text: its words, keys, vectors, and all sums of them.
+Each call of the interface is a method of one table; the two session classes select it. An erasure
+also removes what was derived from a text: its words, keys, vectors, and all sums over them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from worlddb.store.tables.sql_session import IN, JournalTable, SqlSession, TextT
 
 
 class TextErasure:
-    """Erases inside a write transaction; it returns the commits that can't be hashed again."""
+    """Erases inside a write transaction; returns the commits that cannot be hashed again."""
 
     def __init__(self, session: SqlSession) -> None:
         self._session = session
@@ -46,7 +46,7 @@ class TextErasure:
         """
         if self._session.warm is not None:
             self._session.warm.clear()
-        self._session.texts().erase(rows)  # A store may need the texts to find their words.
+        self._session.texts().erase(rows)  # First: a store may need the texts.
         self._session.execute(
             "UPDATE nodes SET name = '', content = '', created_at = ?, blind = zeroblob(0), "
             f"content_key = NULL WHERE row {IN}",
@@ -63,9 +63,9 @@ class TextErasure:
         return commits
 
     def _unblind(self, commits: Iterable[int]) -> None:
-        """Destroy the blinds of commits of which something was erased.
+        """Destroy the blinds of commits that lost a part by the erasure.
 
-        With its blind, the hash of a commit would tell a right guess from a wrong one.
+        With the blind, the hash of a commit would confirm a guess of the erased text.
         """
         sql = f"UPDATE commits SET blind = zeroblob(0) WHERE seq {IN}"
         self._session.execute(sql, (self._session.among(list(commits)),))
@@ -73,7 +73,7 @@ class TextErasure:
     def erase_edges(self, rows: list[int]) -> list[ErasedEdge]:
         """Remove the metadata texts of edges at nodes; return the edges with metadata, by row.
 
-        None of them can be hashed again: with its end, an edge loses the blind of that end.
+        None of these edges can be hashed again, because the blind of the erased end is gone.
         """
         found: list[Any] = self._session.execute(
             f"SELECT row, id, metadata FROM edges WHERE (source {IN} OR target {IN}) "
@@ -127,7 +127,7 @@ def _without_texts(metadata: str) -> str:
 
 
 def _blanked(changes: str, edges: set[str]) -> str:
-    """Return a commit's changes without what they say of some edges' evidence and reasons."""
+    """Return a commit's changes without the evidence and reasons of some edges."""
     rows = json.loads(changes)
     for kind, ident, detail in rows:
         if ident in edges and kind == "propose":
@@ -209,7 +209,7 @@ class TableReader:
 class TableWriter(TableReader):
     """The write transaction; `seq` and `time` are those of the commit it will become.
 
-    A store has one, for one transaction after the other: to make it costs more than to begin it.
+    A store has one, used for one transaction after the other, because creating it is expensive.
     """
 
     def __init__(self, session: SqlSession, cache: PageCache) -> None:

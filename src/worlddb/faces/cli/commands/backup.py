@@ -421,19 +421,15 @@ def _export(db: WorldDB, out: IO[bytes], after: int) -> tuple[int, int]:
     """Write the lines; return how many commits and lines there were."""
     last = db.log(limit=1, newest_first=True)[0].seq
     commits = lines = 0
-    source = db.export(after=after)
-    try:
-        with Progress("exporting", unit="commits", total=max(last - after, 0)) as progress:
-            for line in _followed(source, progress):
-                out.write(line.encode())
-                out.write(b"\n")
-                lines += 1
-                commits += line.startswith(COMMIT)
-            out.flush()
-    finally:
-        # The snapshot has to end before the store is closed.
-        if isinstance(source, Generator):
-            source.close()
+    source = cast("Generator[str, None, None]", db.export(after=after))
+    # The snapshot of the export has to end before the store is closed.
+    with closing(source), Progress("exporting", unit="commits", total=max(last - after, 0)) as bar:
+        for line in _followed(source, bar):
+            out.write(line.encode())
+            out.write(b"\n")
+            lines += 1
+            commits += line.startswith(COMMIT)
+        out.flush()
     return commits, lines
 
 

@@ -25,12 +25,14 @@ from worlddb.faces.cli.command_options import (
     number,
     option,
     report,
+    report_rows,
     wants_json,
 )
-from worlddb.faces.cli.command_options import wants_json as as_json
 from worlddb.faces.cli.terminal import (
     Cell,
     Progress,
+    change_dict,
+    change_text,
     iso,
     paint,
     preview,
@@ -333,13 +335,13 @@ def run_branch(args: argparse.Namespace) -> int:
             found = [memory.create_branch(args.name)]
         else:
             found = list(memory.branches() if args.action == "list" else _dropped(args, memory))
-    if as_json(args):
-        print_json([one.to_dict() for one in found])
-    elif found:
-        print_table(("name", "commit", "time", "bytes", "by"), [_row(one) for one in found])
-    else:
-        print_hint("there are no branches; make one with 'worlddb branch create NAME'")
-    return OK
+    return report_rows(
+        args,
+        [one.to_dict() for one in found],
+        ("name", "commit", "time", "bytes", "by"),
+        [_row(one) for one in found],
+        "there are no branches; make one with 'worlddb branch create NAME'",
+    )
 
 
 def _dropped(args: argparse.Namespace, memory: Memory) -> list[Branch]:
@@ -351,15 +353,9 @@ def _row(one: Branch) -> tuple[str, int, str, int, str]:
 
 
 def _print_diff(args: argparse.Namespace, memory: Memory) -> int:
-    from worlddb.faces.cli.terminal import change_dict
-
     found = memory.branch_diff(args.name)
-    if as_json(args):
-        changes = {"changes": [change_dict(change) for change in found.changes]}
-        print_json({"branch": args.name} | found.to_dict() | changes)
-    else:
-        print_table(("", "kind", "id", "type", "what"), diff_rows(found))
-    return OK
+    data = {"branch": args.name} | _diff_dict(found)
+    return report_rows(args, data, ("", "kind", "id", "type", "what"), diff_rows(found))
 
 
 @command(
@@ -387,7 +383,7 @@ def run_merge(args: argparse.Namespace) -> int:
         done = memory.merge(args.name, dry_run=args.dry_run)
         if args.drop:
             memory.drop_branch(args.name)
-        if as_json(args):
+        if wants_json(args):
             print_json(done.to_dict())
         else:
             _print_merged(done)
@@ -439,15 +435,10 @@ def run_log(args: argparse.Namespace) -> int:
     """
     with open_to_read(args) as db:
         commits = db.log(after=args.after, limit=args.limit, newest_first=args.newest_first)
-    if wants_json(args):
-        from worlddb.faces.cli.terminal import change_dict
-
-        changed = [
-            commit.to_dict() | {"changes": [change_dict(change) for change in commit.changes]}
-            for commit in commits
-        ]
-        print_json(changed)
-        return 0
+    data = [
+        commit.to_dict() | {"changes": [change_dict(change) for change in commit.changes]}
+        for commit in commits
+    ]
     rows = [
         (
             commit.seq,
@@ -462,8 +453,7 @@ def run_log(args: argparse.Namespace) -> int:
         for commit in commits
     ]
     headers = ("seq", "time", "nodes", "edges", "changes", "root_state", "hash", "actor")
-    print_table(headers, rows)
-    return 0
+    return report_rows(args, data, headers, rows)
 
 
 @command(
@@ -486,23 +476,21 @@ def run_diff(args: argparse.Namespace) -> int:
         if last is None:
             last = db.log(limit=1, newest_first=True)[0].seq
         found = db.diff(args.seq_a, last)
-    if wants_json(args):
-        from worlddb.faces.cli.terminal import change_dict
+    return report_rows(
+        args,
+        {"from": args.seq_a, "to": last} | _diff_dict(found),
+        ("", "kind", "id", "type", "what"),
+        diff_rows(found),
+        f"nothing was written after commit {args.seq_a}, up to commit {last}",
+    )
 
-        changes = {"changes": [change_dict(change) for change in found.changes]}
-        print_json({"from": args.seq_a, "to": last} | found.to_dict() | changes)
-        return 0
-    if rows := diff_rows(found):
-        print_table(("", "kind", "id", "type", "what"), rows)
-    else:
-        print_hint(f"nothing was written after commit {args.seq_a}, up to commit {last}")
-    return 0
+
+def _diff_dict(found: Diff) -> dict[str, Any]:
+    return found.to_dict() | {"changes": [change_dict(change) for change in found.changes]}
 
 
 def diff_rows(found: Diff) -> list[tuple[Cell, ...]]:
     """Return what commits did, a row each."""
-    from worlddb.faces.cli.terminal import change_text
-
     nodes = [
         ("+", "node", node.id.short, node.type, preview(node.name or node.content))
         for node in found.nodes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError, ProviderError
@@ -15,6 +14,7 @@ from worlddb.faces.cli.command_options import (
     number,
     option,
     report,
+    report_rows,
     wants_json,
 )
 from worlddb.faces.cli.terminal import Progress, iso, one_line, preview, print_json, print_table
@@ -94,15 +94,12 @@ def _extractor(args: argparse.Namespace) -> tuple[LlmExtractor | str, Chat | Non
 
 
 def _list(args: argparse.Namespace, db: WorldDB, found: list[Pending]) -> None:
-    if wants_json(args):
-        pending = [item.to_dict() for item in found]
-        print_json({"path": store_path(args), "pending": pending})
-        return
+    data = {"path": store_path(args), "pending": [item.to_dict() for item in found]}
     rows = [
         (item.id.short, iso(item.since), item.attempts, preview(_text(db, item)), item.error)
         for item in found
     ]
-    print_table(("id", "since", "attempts", "text", "error"), rows)
+    report_rows(args, data, ("id", "since", "attempts", "text", "error"), rows)
 
 
 def _text(db: WorldDB, item: Pending) -> str:
@@ -298,9 +295,7 @@ def run_fading(args: argparse.Namespace) -> int:
         raise InvalidInputError(f"--below: give a number, not {args.below!r}") from None
     with open_to_read(args) as db:
         found = db.fading(args.limit, world=args.world, below=below)
-    if wants_json(args):
-        print_json([one.to_dict() | {"because": one.because} for one in found])
-        return 0
+    data = [one.to_dict() | {"because": one.because} for one in found]
     rows = [
         (
             one.node.id.short,
@@ -312,8 +307,5 @@ def run_fading(args: argparse.Namespace) -> int:
         )
         for one in found
     ]
-    if rows:
-        print_table(("id", "retention", "age", "recalls", "links", "text"), rows)
-    else:
-        print("no memory has faded that far", file=sys.stderr)
-    return 0
+    headers = ("id", "retention", "age", "recalls", "links", "text")
+    return report_rows(args, data, headers, rows, "no memory has faded that far")

@@ -18,6 +18,7 @@ from worlddb.faces.cli.command_options import (
     nothing_found,
     open_for,
     option,
+    report_rows,
     wants_json,
 )
 from worlddb.faces.cli.terminal import one_line, preview, print_json, print_result, print_table
@@ -256,9 +257,6 @@ def run_ontology(args: argparse.Namespace) -> int:
             print_json(memory.declare(**call_arguments(DECLARE, args)).to_dict())
             return 0
         found = memory.edge_types(**call_arguments(EDGE_TYPES, args))
-    if wants_json(args):
-        print_json(found.to_dict())
-        return 0
     rows = [
         (
             one.type,
@@ -267,8 +265,7 @@ def run_ontology(args: argparse.Namespace) -> int:
         )
         for one in found
     ]
-    print_table(("type", "origin", "traits"), rows)
-    return 0
+    return report_rows(args, found.to_dict(), ("type", "origin", "traits"), rows)
 
 
 def _traits(declared: dict[str, object]) -> str:

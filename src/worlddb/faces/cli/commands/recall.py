@@ -19,6 +19,7 @@ from worlddb.faces.cli.command_options import (
     nothing_found,
     open_for,
     option,
+    report_rows,
     run_call,
     scope_ids,
     wants_json,
@@ -186,9 +187,7 @@ def run_children(args: argparse.Namespace) -> int:
     """
     with open_to_read(args) as db:
         nodes = db.children(args.id, as_of=as_of(args), include_superseded=args.include_superseded)
-    if wants_json(args):
-        print_json([node.to_dict() for node in nodes])
-        return 0
+    data = [node.to_dict() for node in nodes]
     rows = [
         (
             node.id.short,
@@ -199,8 +198,9 @@ def run_children(args: argparse.Namespace) -> int:
         )
         for node in nodes
     ]
-    print_table(("id", "type", "valid_from", "valid_to", "name or content"), rows)
-    return 0
+    return report_rows(
+        args, data, ("id", "type", "valid_from", "valid_to", "name or content"), rows
+    )
 
 
 # `worlddb recall`: what is remembered about a question, and why it was found.

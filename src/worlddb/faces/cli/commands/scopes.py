@@ -21,6 +21,7 @@ from worlddb.faces.cli.command_options import (
     confirmed,
     flag,
     option,
+    report_rows,
     run_call,
     scope_ids,
     wants_json,
@@ -87,15 +88,16 @@ def run_grants(args: argparse.Namespace) -> int:
             found = [memory.revoke(*args.words, **given)]
         else:
             done, found = memory.refuse(*args.words, **given), []
-    if wants_json(args):
-        print_json([one.to_dict() for one in found] if done is None else done.to_dict())
-    elif done is not None:
+    if done is not None and not wants_json(args):
         print_hint(f"refused {done.ids[0].short}")
-    elif found:
-        print_table(("id", "who", "right", "scope", "until"), [_grant_row(one) for one in found])
-    else:
-        print_hint("there are no grants; every scope is closed to others")
-    return 0
+        return 0
+    return report_rows(
+        args,
+        [one.to_dict() for one in found] if done is None else done.to_dict(),
+        ("id", "who", "right", "scope", "until"),
+        [_grant_row(one) for one in found],
+        "there are no grants; every scope is closed to others",
+    )
 
 
 def _grant_row(one: Grant) -> tuple[str, str, str, str, str]:
@@ -148,13 +150,13 @@ def run_retention(args: argparse.Namespace) -> int:
             return _print_report(args, memory.apply_retention(**given))
         policies = [memory.set_retention(**given)] if args.action == "set" else memory.retention()
         found = list(policies)
-    if wants_json(args):
-        print_json([one.to_dict() for one in found])
-    elif found:
-        print_table(("scope", "keep_days", "then", "hold"), [_policy_row(one) for one in found])
-    else:
-        print_hint("there are no retention policies; all memories are kept")
-    return 0
+    return report_rows(
+        args,
+        [one.to_dict() for one in found],
+        ("scope", "keep_days", "then", "hold"),
+        [_policy_row(one) for one in found],
+        "there are no retention policies; all memories are kept",
+    )
 
 
 def _policy_row(one: RetentionPolicy) -> tuple[str, str, str, str]:
