@@ -75,6 +75,6 @@ def test_the_pages_are_small_and_ask_no_other_host() -> None:
 def test_every_part_of_a_score_has_a_meaning_on_the_page() -> None:
     ranking = Path(worlddb.__file__).parent / "index" / "ranking.json"
     weights = json.loads(ranking.read_text(encoding="utf-8"))["weights"]
-    script = (FOLDER / "ask.js").read_text(encoding="utf-8")
+    script = (FOLDER / "hit.js").read_text(encoding="utf-8")
     meanings = script.partition("const MEANING = {")[2].partition("};")[0]
     assert [name for name in weights if f"{name}: " not in meanings] == []

@@ -83,3 +83,13 @@ def test_what_waits_to_be_read_is_told_to_those_who_may_see_it(memory: Memory) -
     assert [one.memory.text for one in bound.pending()] == ["This is of bob."]
     memory.retire(waiting.memory.id, user_id="ada")
     assert len(memory.pending(user_id="ada")) == 0
+
+
+def test_a_recall_that_is_not_counted_makes_nothing_fresh(memory: Memory) -> None:
+    memory.write("The old code is 11.", user_id="ada", at=LONG_AGO)
+    memory.recall("What is the old code?", user_id="ada", counted=False)
+    memory.context("What is the old code?", user_id="ada", counted=False)
+    [faded] = memory.fading(user_id="ada")
+    assert faded.recalls == 0
+    memory.context("What is the old code?", user_id="ada")
+    assert not len(memory.fading(user_id="ada"))

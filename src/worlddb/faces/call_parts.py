@@ -251,6 +251,14 @@ WHERE = Parameter(
     tool_help='Filter: {"project": "x", "tags": {"$contains": "a"}, "n": {"$gte": 2}}.',
     command_help="a filter over metadata, tags, type, source and times",
 )
+COUNTED = Parameter(
+    "counted",
+    "flag",
+    "Whether the hits become more often recalled by it; false for somebody who only looks.",
+    default=True,
+    in_tool=False,  # What a model finds has been recalled.
+    in_command=False,
+)
 TAGS = Parameter(
     "tags",
     "names",

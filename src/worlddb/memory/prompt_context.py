@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, Unpack
 
 from worlddb.errors import InvalidInputError
@@ -148,6 +148,7 @@ def context(
     known_at: Instant | None = None,
     types: Sequence[str] | None = None,
     where: Mapping[str, Any] | None = None,
+    counted: bool = True,
     **scope: Unpack[ScopeIds],
 ) -> PromptContext:
     """Return what is remembered as ready text for a prompt, of at most `max_tokens` tokens.
@@ -155,7 +156,7 @@ def context(
     First what is pinned, then memories with the tag `instruction`, then what is known about
     the user, then the hits of the question, or the latest memories without one. The text has
     dates and ids and says that it is data; its budget counts everything that is in it. `types`
-    and `where` choose the memories, as in `recall`.
+    and `where` choose the memories, and `counted` is as in `recall`.
 
     Raises:
         InvalidInputError: an argument is wrong.
@@ -166,6 +167,7 @@ def context(
     if query is not None and not isinstance(query, str):
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
     options = {"as_of": as_of, "known_at": known_at, "types": types}
+    reader = reader if counted else replace(reader, counts=False)
     source = _PromptSource(reader, where, known_at, options, scope)
     frame = tokens_at_most(f"{HEAD}\n{FOOT}") + 1
     prompt = _Prompt(left=max_tokens - frame, most=max_tokens)

@@ -128,11 +128,15 @@ def granted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReader:
-    """Reads the memories of one caller. No call here asks a language model."""
+    """Reads the memories of one caller. No call here asks a language model.
+
+    Unless it `counts`, what it finds does not become more often recalled by that.
+    """
 
     db: WorldDB
     scopes: CallerScopes
     actor: str = ""
+    counts: bool = True
 
     def note(self, call: str, groups: Groups, question: str, hits: Iterable[bytes]) -> None:
         """Record a read, if this store was opened with `audit_reads`."""
@@ -172,6 +176,7 @@ class MemoryReader:
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        counted: bool = True,
         receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall:
@@ -190,7 +195,8 @@ class MemoryReader:
 
         The result and each hit have a `confidence`, the probability that they hold an answer. With
         `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
-        receipt, which `verify_receipt` checks.
+        receipt, which `verify_receipt` checks. With `counted=False` the hits do not become more
+        often recalled by it: for somebody who only looks.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
@@ -202,11 +208,12 @@ class MemoryReader:
         asked |= {"min_confidence": min_confidence, "as_of": as_of, "known_at": known_at}
         asked |= {"types": types, "where": where or None, "include_retired": include_retired}
         asked |= {"summaries": summaries, "settings": settings}
+        reader = self if counted else replace(self, counts=False)
         if not receipt:
-            return self._answer(query or "", scope, **asked)
+            return reader._answer(query or "", scope, **asked)
         from worlddb.memory.receipts import receipted
 
-        return receipted(self, query or "", scope, **asked)
+        return receipted(reader, query or "", scope, **asked)
 
     def _answer(
         self,
@@ -260,7 +267,8 @@ class MemoryReader:
                 explain=True,
                 **options,
             )
-            engine.recalls.note([hit.node.id for hit in found.hits])
+            if self.counts:
+                engine.recalls.note([hit.node.id for hit in found.hits])
             if summaries == "first":
                 with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
                     found = summaries_first(found, self._filtered(view, where), max_tokens)

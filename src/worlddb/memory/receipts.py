@@ -208,7 +208,7 @@ def receipted(reader: MemoryReader, query: str, scope: Mapping[str, Any], **opti
         known_at=_iso(known_at) or "",
         asked_at=_iso(from_micros(now)) or "",
     )
-    found, payload = _answer(db, scopes, asked, reader.actor)
+    found, payload = _answer(db, scopes, asked, reader.actor, reader.counts)
     envelope = sign(db.engine.store, RECALL_RECEIPT, canonical_json(payload))
     return replace(found, receipt=envelope | {"asked": dict(asked.said)})
 
@@ -238,12 +238,12 @@ def asked_again(db: WorldDB, own: CallerScopes, payload: bytes, said: object) ->
 
 
 def _answer(
-    db: WorldDB, scopes: CallerScopes, asked: _Asked, actor: str = ""
+    db: WorldDB, scopes: CallerScopes, asked: _Asked, actor: str = "", counts: bool = True
 ) -> tuple[Recall, dict[str, Any]]:
     """Answer a question as of a fixed time; return the answer and the payload of its receipt."""
     now = to_micros(asked.asked_at, "asked_at")
     still = replace(scopes, clock=lambda: now)
-    reader = MemoryReader(db=_at_time(db, now), scopes=still, actor=actor)
+    reader = MemoryReader(db=_at_time(db, now), scopes=still, actor=actor, counts=counts)
     said: dict[str, Any] = {name: asked.said.get(name) for name in PRIVATE_PARTS}
     scope: Any = asked.scope
     found = reader.recall(

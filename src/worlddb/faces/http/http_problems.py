@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import Response
@@ -92,7 +92,7 @@ def problem_of(error: Exception, path: str = "") -> Response:
     if isinstance(error, HttpError):
         return problem(error.status, error.message, type=error.type, headers=error.headers)
     if isinstance(error, ValidationError):
-        return problem(400, _message(error))
+        return problem(400, invalid_arguments(error))
     for kind in type(error).__mro__:
         if kind in STATUS_BY_ERROR:
             status, name = STATUS_BY_ERROR[kind]
@@ -109,12 +109,14 @@ MESSAGE_BY_KIND = {
 """What pydantic says in words of its own, said in words of this API."""
 
 
-def _message(error: ValidationError) -> str:
-    """Return what is wrong with the arguments, without their values."""
+def invalid_arguments(error: ValidationError, known: Iterable[str] = ()) -> str:
+    """Return what is wrong with the arguments, without their values; `known` are their names."""
     found = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         where = ".".join(map(str, one["loc"])) or "the body"
         message = MESSAGE_BY_KIND.get(one["type"], one["msg"].removeprefix("Value error, "))
+        if one["type"] == "extra_forbidden" and len(one["loc"]) == 1 and known:
+            message = f"there is no such argument; known are {', '.join(known)}"
         found.append(f"{where}: {message}")
     more = f"; and {len(found) - PROBLEMS_SHOWN} more" if len(found) > PROBLEMS_SHOWN else ""
     return "; ".join(found[:PROBLEMS_SHOWN]) + more

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -31,7 +31,7 @@ from worlddb.faces.call_models import (
 from worlddb.faces.call_parts import Call
 from worlddb.faces.calls import CALLS
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
-from worlddb.faces.http.http_problems import ErrorAnswer, HttpError
+from worlddb.faces.http.http_problems import ErrorAnswer, HttpError, invalid_arguments
 from worlddb.faces.http.request_limits import LONG_TEXT_BYTES, Threads, work_of
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.server_calls import SERVER_CALLS
@@ -160,8 +160,19 @@ def _endpoint(
 
 
 def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:
-    """Return the arguments of a request, checked."""
+    """Return the arguments of a request, checked.
+
+    Raises:
+        HttpError, InvalidInputError: they are wrong.
+    """
     model = request_model(call)
+    try:
+        return _checked(call, model, request, body)
+    except ValidationError as error:
+        raise HttpError(400, invalid_arguments(error, model.model_fields)) from None
+
+
+def _checked(call: Call, model: type[BaseModel], request: Request, body: bytes) -> dict[str, Any]:
     if call.method == "GET":
         return model.model_validate(_query(call, request)).model_dump(exclude_unset=True)
     if request.query_params:

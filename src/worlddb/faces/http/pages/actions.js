@@ -1,5 +1,5 @@
 // What changes the store: amend, retire, pin, erase, undo. Each says what it did and offers the way back.
-import { post, scopeOf } from "./api.js";
+import { isAtLeast, post, scopeOf } from "./api.js";
 import { attempt, notify, place, save } from "./parts.js";
 
 /** Tell every page that the store has changed. */
@@ -9,15 +9,16 @@ export function changed() {
 
 const here = () => scopeOf(place().params.scope);
 
-/** Return what undoes the commits of these results, or nothing if nothing was written. */
+/** Return what undoes the commits of these results; nothing if nothing was written, or if the token may not undo. */
 export function undoOf(...results) {
   const commits = results.filter((one) => one && one.commit).map((one) => one.commit.seq ?? one.commit);
-  if (!commits.length) return undefined;
-  return () => attempt(async () => {
-    await post("/v1/undo", { commit: commits, ...here() });
-    notify("Taken back.");
-    changed();
-  });
+  if (!commits.length || !isAtLeast("curate")) return undefined;
+  return () =>
+    attempt(async () => {
+      await post("/v1/undo", { commit: commits, ...here() });
+      notify("Taken back.");
+      changed();
+    });
 }
 
 export function amend(memory, text) {
@@ -42,9 +43,12 @@ async function each(memories, work, told, undo) {
 }
 
 export function retire(memories) {
-  return each(memories, (one) => post(`/v1/memories/${one.id}/retire`, here()),
+  return each(
+    memories,
+    (one) => post(`/v1/memories/${one.id}/retire`, here()),
     (number) => (number === 1 ? "Retired: it is not found any more." : `${number} memories retired.`),
-    (done) => undoOf(...done.map(([, result]) => result)));
+    (done) => undoOf(...done.map(([, result]) => result)),
+  );
 }
 
 /** Take what somebody else wrote into this scope out of it; they may write no more here. */
@@ -62,16 +66,31 @@ export const isPinned = (memory) => Boolean((memory.metadata || {}).pinned);
 /** Pin memories, or unpin them: what is pinned is always among what an agent is given first. */
 export function pin(memories, isOn = !isPinned(memories[0])) {
   const others = memories.filter((one) => isPinned(one) !== isOn);
-  return each(others, (one) => post(`/v1/memories/${one.id}/${isOn ? "pin" : "unpin"}`, here()),
+  return each(
+    others,
+    (one) => post(`/v1/memories/${one.id}/${isOn ? "pin" : "unpin"}`, here()),
     (number) => `${isOn ? "Pinned" : "Not pinned any more"}${number > 1 ? `: ${number} memories` : ""}.`,
-    (done) => () => pin(done.map(([one]) => ({ ...one, metadata: { ...one.metadata, pinned: isOn } })), !isOn));
+    (done) => () =>
+      pin(
+        done.map(([one]) => ({ ...one, metadata: { ...one.metadata, pinned: isOn } })),
+        !isOn,
+      ),
+  );
 }
 
 /** Remove the texts of memories for good; the receipts are saved as a file. */
 export function erase(memories) {
-  return each(memories, (one) => post("/v1/erase", { id: one.id, ...here() }), (number) => `Erased for good${number > 1 ? `: ${number} memories` : ""}. The receipt was saved; there is no way back.`)
-    .then((receipts) => {
-      if (receipts) save(`erased-${memories[0].id.slice(0, 8)}.json`, JSON.stringify(receipts.length > 1 ? receipts : receipts[0], null, 1));
-      return receipts;
-    });
+  return each(
+    memories,
+    (one) => post("/v1/erase", { id: one.id, ...here() }),
+    (number) =>
+      `Erased for good${number > 1 ? `: ${number} memories` : ""}. The receipt was saved; there is no way back.`,
+  ).then((receipts) => {
+    if (receipts)
+      save(
+        `erased-${memories[0].id.slice(0, 8)}.json`,
+        JSON.stringify(receipts.length > 1 ? receipts : receipts[0], null, 1),
+      );
+    return receipts;
+  });
 }

@@ -1,5 +1,6 @@
 // The REST calls. The token lives in this module's memory alone: not in storage, not in the address.
 let token = "";
+let access = { role: "read", admin: false };
 
 export class CallError extends Error {
   constructor(status, type, message) {
@@ -14,6 +15,16 @@ export function signIn(given) {
 }
 
 export const isSignedIn = () => token !== "";
+
+/** Keep what the server says that the token of this page may do. */
+export function setAccess(told) {
+  access = told;
+}
+
+const ROLES = ["read", "write", "curate", "administer"]; // Each may do what those before it may.
+
+export const isAtLeast = (role) => ROLES.indexOf(access.role) >= ROLES.indexOf(role);
+export const isAdmin = () => access.admin;
 
 /** Call the server; `given` goes into the address of a GET and into the body of a POST. */
 export async function call(method, path, given = {}, signal = undefined) {
@@ -41,11 +52,19 @@ export async function call(method, path, given = {}, signal = undefined) {
   const data = isJson && text ? JSON.parse(text) : text;
   if (answer.ok) return data;
   const problem = (data && data.error) || {};
-  throw new CallError(answer.status, problem.type || "error", problem.message || `${answer.status} ${answer.statusText}`);
+  throw new CallError(
+    answer.status,
+    problem.type || "error",
+    problem.message || `${answer.status} ${answer.statusText}`,
+  );
 }
 
 export const get = (path, given, signal) => call("GET", path, given, signal);
 export const post = (path, given, signal) => call("POST", path, given, signal);
+
+/** Ask, or get the text of a prompt, as somebody who looks: nothing becomes more often recalled by it. */
+export const recall = (given, signal) => post("/v1/recall", { ...given, counted: false }, signal);
+export const contextFor = (given, signal) => post("/v1/context", { ...given, counted: false }, signal);
 
 /** Return the scope of a text such as "user:ada" as arguments of a call. */
 export function scopeOf(name) {
@@ -60,8 +79,12 @@ export function clockSteps({ as_of: valid, known_at: known }) {
 
 /** Call the server and read its answer line by line: `onLine` gets each, the last one is returned. */
 export async function lines(path, onLine, signal) {
-  const answer = await fetch(path, { headers: { accept: "application/x-ndjson", ...(token ? { authorization: `Bearer ${token}` } : {}) }, signal });
-  if (!answer.ok) throw new CallError(answer.status, "error", ((await answer.json()).error || {}).message || answer.statusText);
+  const answer = await fetch(path, {
+    headers: { accept: "application/x-ndjson", ...(token ? { authorization: `Bearer ${token}` } : {}) },
+    signal,
+  });
+  if (!answer.ok)
+    throw new CallError(answer.status, "error", ((await answer.json()).error || {}).message || answer.statusText);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let [held, last] = ["", null];
   for (let next = await reader.read(); !next.done; next = await reader.read()) {

@@ -1,6 +1,6 @@
 // The shell: who is signed in, whose memory is shown, at which of the two times, and which page.
 import { html, render, useEffect, useLayoutEffect, useState } from "./vendor/preact-htm.js";
-import { get, scopeOf, signIn } from "./api.js";
+import { get, scopeOf, setAccess as keepAccess, signIn } from "./api.js";
 import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
 import { Branches } from "./branches.js";
@@ -16,11 +16,18 @@ import { Worlds } from "./worlds.js";
 
 /** One line drawing for each page, on a square of 16. */
 const ICONS = {
-  memories: "M2.5 3.5h11M2.5 8h11M2.5 12.5h7", ask: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M10.3 10.3l3.2 3.2",
-  inbox: "M2.5 9l2-5.5h7l2 5.5v4h-11zM2.5 9h3.2l1 1.5h2.6l1-1.5h3.2", people: "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4M3 13.5c.4-3 2.4-4 5-4s4.6 1 5 4",
-  worlds: "M8 1.800a2 2 0 1 0 0 4 2 2 0 0 0 0-4M3.8 10.200a2 2 0 1 0 0 4 2 2 0 0 0 0-4M12.2 10.200a2 2 0 1 0 0 4 2 2 0 0 0 0-4M7 5.600l-2.3 4.700M9 5.600l2.3 4.7",
-  journal: "M8 2.500a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.200l2.2 1.5", branches: "M4.5 5.500v5M4.5 2a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M4.5 10.600a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M11.5 3.500a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M11.5 7c0 2.5-7 1-7 3.6",
-  health: "M1.8 8.500h3l1.7-4.5 3 8 1.7-3.500h3", tokens: "M5.5 5.500a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.400M8.2 8.200h5.800v2.300M11.5 8.200v1.7", proof: "M8 1.800l5.2 2v4c0 3.2-2.2 5.3-5.2 6.4-3-1.1-5.2-3.2-5.2-6.400v-4zM5.6 8l1.7 1.7 3.2-3.4",
+  memories: "M2.5 3.5h11M2.5 8h11M2.5 12.5h7",
+  ask: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M10.3 10.3l3.2 3.2",
+  inbox: "M2.5 9l2-5.5h7l2 5.5v4h-11zM2.5 9h3.2l1 1.5h2.6l1-1.5h3.2",
+  people: "M8 2.5a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.4M3 13.5c.4-3 2.4-4 5-4s4.6 1 5 4",
+  worlds:
+    "M8 1.800a2 2 0 1 0 0 4 2 2 0 0 0 0-4M3.8 10.200a2 2 0 1 0 0 4 2 2 0 0 0 0-4M12.2 10.200a2 2 0 1 0 0 4 2 2 0 0 0 0-4M7 5.600l-2.3 4.700M9 5.600l2.3 4.7",
+  journal: "M8 2.500a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.200l2.2 1.5",
+  branches:
+    "M4.5 5.500v5M4.5 2a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M4.5 10.600a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M11.5 3.500a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.400M11.5 7c0 2.5-7 1-7 3.6",
+  health: "M1.8 8.500h3l1.7-4.5 3 8 1.7-3.500h3",
+  tokens: "M5.5 5.500a2.7 2.7 0 1 0 0 5.4 2.7 2.7 0 0 0 0-5.400M8.2 8.200h5.800v2.300M11.5 8.200v1.7",
+  proof: "M8 1.800l5.2 2v4c0 3.2-2.2 5.3-5.2 6.4-3-1.1-5.2-3.2-5.2-6.400v-4zM5.6 8l1.7 1.7 3.2-3.4",
 };
 const Icon = ({ of }) => html`<svg class="icon" viewBox="0 0 16 16" aria-hidden="true"><path d=${ICONS[of]} /></svg>`;
 
@@ -77,15 +84,42 @@ function Clock({ name, label, help, first, params }) {
   return html`<div class="clock" title=${help}>
     <label>${label} <input type="range" name=${name} min="0" max=${days} value=${at} aria-valuetext=${shown}
       onInput=${(event) => setMoved(Number(event.target.value))} onChange=${set} /></label>
-    ${exact ? html`<input type="datetime-local" aria-label=${`${label}, the exact time in UTC`} value=${given ? given.slice(0, 16) : ""} onChange=${type} />`
-      : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? day(given) : shown}</button>`}
+    ${
+      exact
+        ? html`<input type="datetime-local" aria-label=${`${label}, the exact time in UTC`} value=${given ? given.slice(0, 16) : ""} onChange=${type} />`
+        : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? day(given) : shown}</button>`
+    }
     ${given && html`<button class="link" aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>now</button>`}
   </div>`;
 }
 
 const KEYS = [
-  ["everywhere", { "?": "this list", u: "undo what was done last", "g m / g a / g i": "go to Memories, Ask, Inbox (also p people, w worlds, j journal, h health)" }],
-  ["Memories", { "/": "search", "j k": "next, previous row", x: "choose the row", e: "amend it", p: "pin it, or unpin it", r: "retire it, or all that are chosen", a: "add", "n b": "next page, page before", Enter: "open the row" }],
+  [
+    "everywhere",
+    {
+      "?": "this list",
+      u: "undo what was done last",
+      "g m / g a / g i": "go to Memories, Ask, Inbox (also p people, w worlds, j journal, h health)",
+    },
+  ],
+  [
+    "Memories",
+    {
+      "/": "search",
+      "j k": "next, previous row",
+      x: "choose the row",
+      e: "amend it",
+      p: "pin it, or unpin it",
+      r: "retire it, or all that are chosen",
+      a: "add",
+      "n b": "next page, page before",
+      Enter: "open the row",
+    },
+  ],
+  [
+    "Ask",
+    { "/": "the question", "j k": "next, previous hit", e: "amend it", p: "pin it, or unpin it", r: "retire it", Enter: "open it" },
+  ],
   ["Inbox", { "j k": "next, previous card", "a r 1 2 b p": "what the buttons of the card say" }],
 ];
 const GOES = { m: "memories", a: "ask", i: "inbox", p: "people", w: "worlds", j: "journal", h: "health" };
@@ -100,7 +134,8 @@ function useShellKeys(setHelp) {
   useLayoutEffect(() => {
     let isGoing = false; // No state of the page: the letter may be typed before the page is drawn again.
     const press = (event) => {
-      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+        return;
       if (event.key === "?") setHelp(true);
       const page = isGoing && GOES[event.key];
       if (page) {
@@ -117,28 +152,49 @@ function useShellKeys(setHelp) {
 
 const shownName = (scope) => scope.replace(":", " ");
 
-function Scopes({ scopes, params, bounds }) {
-  const names = scopes.map((one) => one.name);
-  if (params.scope && !names.includes(params.scope)) names.unshift(params.scope);
+/** The names of the scopes that can be shown: those with memories, and those that the token opens. */
+function namesOf(scopes, bounds) {
+  const opened = Object.entries(bounds).flatMap(([kind, values]) => values.map((value) => `${kind.replace(/_id$/, "")}:${value}`));
+  return [...new Set([...scopes.map((one) => one.name), ...opened])];
+}
+
+function Scopes({ names, chosen = "" }) {
+  const all = chosen && !names.includes(chosen) ? [chosen, ...names] : names;
   // The list has a bounded width: the title tells a long name in full.
-  return html`<label>Memory of <select name="scope" title=${params.scope ? shownName(params.scope) : undefined} value=${params.scope || ""} onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
-    ${Object.keys(bounds).length === 0 && html`<option value="">the default user</option>`}
-    ${names.map((name) => html`<option value=${name}>${shownName(name)}</option>`)}
+  return html`<label>Memory of <select name="scope" title=${chosen ? shownName(chosen) : undefined} value=${chosen}
+      onChange=${(event) => change({ scope: event.target.value, ...FIRST_PAGE })}>
+    ${all.length === 0 && html`<option value="">the default user</option>`}
+    ${all.map((name) => html`<option value=${name}>${shownName(name)}</option>`)}
   </select></label>`;
 }
 
 const COUNTED = 100; // More decisions are told as "99+".
 
-/** How many decisions wait: names that may be the same, and memories that cannot both be right. */
+const WAITING = { "/v1/proposals": "proposals", "/v1/conflicts": "conflicts", "/v1/quarantine": "memories" };
+
+/** How many decisions wait: names that may be the same, memories that cannot both be right, and those held back. */
 function useDecisions(access, scope, stamp) {
   const [waiting, setWaiting] = useState(0);
   useEffect(() => {
     if (!access) return undefined;
     const stop = new AbortController();
-    const ask = (path, name) => get(path, { limit: COUNTED, ...scope }, stop.signal).then((found) => found[name].length, () => 0);
+    const ask = (path, name) =>
+      get(path, { limit: COUNTED, ...scope }, stop.signal).then(
+        (found) => found[name].length,
+        () => 0,
+      );
     // Later than the page itself: what is asked for comes first.
-    const later = setTimeout(() => Promise.all([ask("/v1/proposals", "proposals"), ask("/v1/conflicts", "conflicts")]).then(([merges, conflicts]) => !stop.signal.aborted && setWaiting(merges + conflicts)), 300);
-    return () => { clearTimeout(later); stop.abort(); };
+    const later = setTimeout(
+      () =>
+        Promise.all(Object.entries(WAITING).map(([path, name]) => ask(path, name))).then(
+          (counts) => !stop.signal.aborted && setWaiting(counts.reduce((sum, one) => sum + one, 0)),
+        ),
+      300,
+    );
+    return () => {
+      clearTimeout(later);
+      stop.abort();
+    };
   }, [access, JSON.stringify(scope), stamp]);
   return waiting;
 }
@@ -157,7 +213,7 @@ function App() {
   const [where, setWhere] = useState(place());
   const [access, setAccess] = useState(null);
   const [error, setError] = useState(null);
-  const [scopes, setScopes] = useState([]);
+  const [scopes, setScopes] = useState(null);
   const [first, setFirst] = useState(Date.now() - 30 * DAY_MS);
   const [turn, setTurn] = useState(0);
   const [help, setHelp] = useState(false);
@@ -172,6 +228,7 @@ function App() {
     get("/v1/access").then(
       (told) => {
         setError(null);
+        keepAccess(told);
         setAccess(told);
       },
       (failed) => {
@@ -188,15 +245,23 @@ function App() {
   }, []);
   useEffect(() => {
     if (!access) return;
-    get("/v1/scopes", { limit: 1000 }).then((found) => {
-      setScopes(found.scopes);
-      // A memory is often older than the store: the clocks begin where its oldest scope does, and a year before.
-      const born = found.scopes.map((one) => Date.parse(one.known_from)).filter(Number.isFinite);
-      setFirst(Math.min(Date.now(), ...born) - 366 * DAY_MS);
-      if (!place().params.scope && found.scopes.length) change({ scope: found.scopes[0].name });
-    }, () => {});
+    get("/v1/scopes", { limit: 1000 }).then(
+      (found) => {
+        setScopes(found.scopes);
+        // A memory is often older than the store: the clocks begin where its oldest scope does, and a year before.
+        const born = found.scopes.map((one) => Date.parse(one.known_from)).filter(Number.isFinite);
+        setFirst(Math.min(Date.now(), ...born) - 366 * DAY_MS);
+      },
+      () => setScopes((old) => old || []),
+    );
   }, [access, stamp]);
-  useEffect(() => { // In a narrow window the menu is one long line.
+  const names = scopes && access ? namesOf(scopes, access.bounds) : [];
+  const needsScope = !where.params.scope && (!scopes || names.length > 0);
+  useEffect(() => {
+    if (needsScope && names.length) change({ scope: names[0] });
+  }, [needsScope, scopes]);
+  useEffect(() => {
+    // In a narrow window the menu is one long line.
     const [side, current] = [document.querySelector(".side"), document.querySelector(".side [aria-current]")];
     if (current && side.scrollWidth > side.clientWidth) current.scrollIntoView({ inline: "center", block: "nearest" });
   }, [where.page, access]);
@@ -207,25 +272,36 @@ function App() {
 
   const waiting = useDecisions(access, scopeOf(where.params.scope), stamp);
 
-  if (!access) return error ? html`<${SignIn} error=${error} onDone=${() => setTurn((old) => old + 1)} />` : html`<p class="loading">Loading …</p>`;
+  if (!access)
+    return error
+      ? html`<${SignIn} error=${error} onDone=${() => setTurn((old) => old + 1)} />`
+      : html`<p class="loading">Loading …</p>`;
   const { params } = where;
   const [, Page] = PAGES[where.page] || HIDDEN[where.page] || PAGES.memories;
   const then = params.as_of || params.known_at;
-  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>Skip to the page</a>
+  return html`<a class="skip" href="#main" onClick=${(event) => {
+    event.preventDefault();
+    document.querySelector("main").focus();
+  }}>Skip to the page</a>
   <div class="shell">
     <nav class="side" aria-label="Pages">
       <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" />WorldDB</a>
-      ${Object.entries(PAGES).filter(([, [, , isFor]]) => !isFor || isFor(access)).map(([page, [title]]) => html`<a class="item" href=${link(page)} aria-current=${page === (HIDDEN[where.page] ? "memories" : where.page) ? "page" : undefined}><${Icon} of=${page} /><span>${title}</span>${page === "inbox" && waiting > 0 && html`<span class="count" aria-label=${`${waiting} waiting`}>${waiting >= COUNTED ? "99+" : waiting}</span>`}</a>`)}
+      ${Object.entries(PAGES)
+        .filter(([, [, , isFor]]) => !isFor || isFor(access))
+        .map(
+          ([page, [title]]) =>
+            html`<a class="item" href=${link(page)} aria-current=${page === (HIDDEN[where.page] ? "memories" : where.page) ? "page" : undefined}><${Icon} of=${page} /><span>${title}</span>${page === "inbox" && waiting > 0 && html`<span class="count" aria-label=${`${waiting} waiting`}>${waiting >= COUNTED ? "99+" : waiting}</span>`}</a>`,
+        )}
       <div class="foot small soft">${access.token ? html`${access.token}${access.read_only ? " (reads only)" : ""}<br />` : null}<${Theme} /><br /><button class="link" onClick=${() => setHelp(true)}>Keys (?)</button><br />version ${access.version}</div>
     </nav>
     <div>
       <header class="top">
-        <${Scopes} scopes=${scopes} params=${params} bounds=${access.bounds} />
+        <${Scopes} names=${names} chosen=${params.scope} />
         <${Clock} name="as_of" label="true when" help="What was true at this time" first=${first} params=${params} />
         <${Clock} name="known_at" label="known when" help="What this memory knew at this time" first=${first} params=${params} />
       </header>
       ${then && html`<section class="past" aria-label="The past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></section>`}
-      <main id="main" tabindex="-1"><${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} /></main>
+      <main id="main" tabindex="-1">${needsScope ? html`<p class="loading">Loading …</p>` : html`<${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} />`}</main>
     </div>
   </div>${help && html`<${Help} onClose=${() => setHelp(false)} />`}<${Notices} />`;
 }

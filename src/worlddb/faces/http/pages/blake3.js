@@ -11,10 +11,14 @@ const CHUNK = 1024;
 const turn = (value, bits) => (value >>> bits) | (value << (32 - bits));
 
 function mix(v, a, b, c, d, x, y) {
-  v[a] = (v[a] + v[b] + x) | 0; v[d] = turn(v[d] ^ v[a], 16);
-  v[c] = (v[c] + v[d]) | 0; v[b] = turn(v[b] ^ v[c], 12);
-  v[a] = (v[a] + v[b] + y) | 0; v[d] = turn(v[d] ^ v[a], 8);
-  v[c] = (v[c] + v[d]) | 0; v[b] = turn(v[b] ^ v[c], 7);
+  v[a] = (v[a] + v[b] + x) | 0;
+  v[d] = turn(v[d] ^ v[a], 16);
+  v[c] = (v[c] + v[d]) | 0;
+  v[b] = turn(v[b] ^ v[c], 12);
+  v[a] = (v[a] + v[b] + y) | 0;
+  v[d] = turn(v[d] ^ v[a], 8);
+  v[c] = (v[c] + v[d]) | 0;
+  v[b] = turn(v[b] ^ v[c], 7);
 }
 
 /** Return the 8 words that one block gives; the upper half is not needed for 32 bytes of output. */
@@ -22,10 +26,14 @@ function compress(chain, words, counter, length, flags) {
   const v = [...chain, ...IV.slice(0, 4), counter, 0, length, flags];
   let m = words;
   for (let round = 0; round < 7; round += 1) {
-    mix(v, 0, 4, 8, 12, m[0], m[1]); mix(v, 1, 5, 9, 13, m[2], m[3]);
-    mix(v, 2, 6, 10, 14, m[4], m[5]); mix(v, 3, 7, 11, 15, m[6], m[7]);
-    mix(v, 0, 5, 10, 15, m[8], m[9]); mix(v, 1, 6, 11, 12, m[10], m[11]);
-    mix(v, 2, 7, 8, 13, m[12], m[13]); mix(v, 3, 4, 9, 14, m[14], m[15]);
+    mix(v, 0, 4, 8, 12, m[0], m[1]);
+    mix(v, 1, 5, 9, 13, m[2], m[3]);
+    mix(v, 2, 6, 10, 14, m[4], m[5]);
+    mix(v, 3, 7, 11, 15, m[6], m[7]);
+    mix(v, 0, 5, 10, 15, m[8], m[9]);
+    mix(v, 1, 6, 11, 12, m[10], m[11]);
+    mix(v, 2, 7, 8, 13, m[12], m[13]);
+    mix(v, 3, 4, 9, 14, m[14], m[15]);
     m = ORDER.map((place) => m[place]);
   }
   return v.slice(0, 8).map((word, place) => word ^ v[place + 8]);

@@ -2,11 +2,40 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { get, post } from "./api.js";
 import { changed, undoOf } from "./actions.js";
-import { attempt, change, Chip, count, day, Dialog, Empty, link, Loaded, micros, notify, textOf, Time, useLoaded } from "./parts.js";
+import {
+  attempt,
+  change,
+  Chip,
+  count,
+  day,
+  Dialog,
+  Empty,
+  link,
+  Loaded,
+  may,
+  micros,
+  notify,
+  textOf,
+  Time,
+  useLoaded,
+} from "./parts.js";
 
 const PAGE = 50;
 
-const KINDS = { close_node: "ended", close_edge: "edge ended", delete_edge: "edge removed", place: "moved", erase: "erased", flag: "conflict found", settle: "conflict settled", stage: "may be the same", accept: "merged", reject: "kept apart", undo: "undone", register: "edge type declared" };
+const KINDS = {
+  close_node: "ended",
+  close_edge: "edge ended",
+  delete_edge: "edge removed",
+  place: "moved",
+  erase: "erased",
+  flag: "conflict found",
+  settle: "conflict settled",
+  stage: "may be the same",
+  accept: "merged",
+  reject: "kept apart",
+  undo: "undone",
+  register: "edge type declared",
+};
 const OF_NODES = new Set(["close_node", "place", "erase"]);
 const TEXTS_MAX = 100; // Texts that are looked up for one difference.
 const TEXTS_IN_PAGE = 2000; // Nodes of a page of commits; an import has more, and is shown by its numbers.
@@ -15,18 +44,33 @@ const SHOWN_MAX = 200; // Nodes and changes of one difference; an import has a m
 
 /** What the commits after `first` up to `last` did, in words, with the texts of what they changed. */
 function Difference({ first, last, scope }) {
-  const page = useLoaded(async (signal) => {
-    const data = await get("/v1/diff", { first, last, limit: SHOWN_MAX, ...scope }, signal);
-    const texts = new Map(data.nodes.map((node) => [node.id, textOf(node)]));
-    const ends = data.edges.slice(0, EDGES_SHOWN).flatMap((edge) => [edge.source, edge.target]);
-    const missing = [...new Set([...data.changes.filter((one) => OF_NODES.has(one.kind)).map((one) => one.id), ...ends])].filter((id) => !texts.has(id)).slice(0, TEXTS_MAX);
-    const found = missing.length ? await post("/v1/query", { query: { seeds: missing, include_superseded: true }, ...scope }, signal).catch(() => ({ nodes: [] })) : { nodes: [] };
-    for (const node of found.nodes) texts.set(node.id, textOf(node));
-    return { ...data, texts };
-  }, [first, last]);
+  const page = useLoaded(
+    async (signal) => {
+      const data = await get("/v1/diff", { first, last, limit: SHOWN_MAX, ...scope }, signal);
+      const texts = new Map(data.nodes.map((node) => [node.id, textOf(node)]));
+      const ends = data.edges.slice(0, EDGES_SHOWN).flatMap((edge) => [edge.source, edge.target]);
+      const missing = [
+        ...new Set([...data.changes.filter((one) => OF_NODES.has(one.kind)).map((one) => one.id), ...ends]),
+      ]
+        .filter((id) => !texts.has(id))
+        .slice(0, TEXTS_MAX);
+      const found = missing.length
+        ? await post("/v1/query", { query: { seeds: missing, include_superseded: true }, ...scope }, signal).catch(
+            () => ({ nodes: [] }),
+          )
+        : { nodes: [] };
+      for (const node of found.nodes) texts.set(node.id, textOf(node));
+      return { ...data, texts };
+    },
+    [first, last],
+  );
   return html`<${Loaded} of=${page}>${({ nodes, edges, changes, texts, cut }) => {
-    const named = (id) => (texts.has(id) ? html`<a href=${link("memory", id)}>${texts.get(id).slice(0, 120)}</a>` : html`<span class="mono">${id.slice(0, 8)}</span>`);
-    if (!nodes.length && !edges.length && !changes.length) return html`<p class="soft">Nothing that can be seen here.</p>`;
+    const named = (id) =>
+      texts.has(id)
+        ? html`<a href=${link("memory", id)}>${texts.get(id).slice(0, 120)}</a>`
+        : html`<span class="mono">${id.slice(0, 8)}</span>`;
+    if (!nodes.length && !edges.length && !changes.length)
+      return html`<p class="soft">Nothing that can be seen here.</p>`;
     return html`<ul>
     ${nodes.map((node) => html`<li key=${node.id}><span class="chip good">new</span> ${node.type} <a href=${link("memory", node.id)}>${textOf(node)}</a></li>`)}
     ${changes.map((one, place) => html`<li key=${place}><span class="chip warn">${KINDS[one.kind] || one.kind}</span> ${named(one.id)} <span class="small soft">${(one.detail && one.detail.reason) || ""}</span></li>`)}
@@ -44,9 +88,14 @@ const isSaid = (node) => Boolean(node.content) && !["Fact", "Scope"].includes(no
 async function saidIn(commits, scope, signal) {
   if (!commits.length || commits.reduce((sum, one) => sum + one.nodes, 0) > TEXTS_IN_PAGE) return new Map();
   const seqs = commits.map((one) => one.seq);
-  const found = await get("/v1/diff", { first: Math.max(0, Math.min(...seqs) - 1), last: Math.max(...seqs), ...scope }, signal).catch(() => ({ nodes: [] }));
+  const found = await get(
+    "/v1/diff",
+    { first: Math.max(0, Math.min(...seqs) - 1), last: Math.max(...seqs), ...scope },
+    signal,
+  ).catch(() => ({ nodes: [] }));
   const said = new Map();
-  for (const node of found.nodes.filter(isSaid)) said.set(node.known_from, [...(said.get(node.known_from) || []), node]);
+  for (const node of found.nodes.filter(isSaid))
+    said.set(node.known_from, [...(said.get(node.known_from) || []), node]);
   return said;
 }
 
@@ -56,13 +105,17 @@ function Said({ nodes }) {
 }
 
 function Undo({ commit, scope, onClose }) {
-  const page = useLoaded((signal) => post("/v1/undo", { commit: commit.seq, dry_run: true, ...scope }, signal), [commit.seq]);
-  const undo = () => attempt(async () => {
-    const done = await post("/v1/undo", { commit: commit.seq, ...scope });
-    onClose();
-    notify(done.commit ? `Taken back by commit ${done.commit.seq}.` : "Nothing had to be taken back.", undoOf(done));
-    changed();
-  });
+  const page = useLoaded(
+    (signal) => post("/v1/undo", { commit: commit.seq, dry_run: true, ...scope }, signal),
+    [commit.seq],
+  );
+  const undo = () =>
+    attempt(async () => {
+      const done = await post("/v1/undo", { commit: commit.seq, ...scope });
+      onClose();
+      notify(done.commit ? `Taken back by commit ${done.commit.seq}.` : "Nothing had to be taken back.", undoOf(done));
+      changed();
+    });
   return html`<${Dialog} title=${`Undo commit ${commit.seq}`} onClose=${onClose}>
     <p>What it wrote is retired, and what it ended lives again. The journal keeps both.</p>
     <${Loaded} of=${page}>${(data) => html`<p>${data.retired.length} retired, ${data.restored.length} live again.</p>`}</${Loaded}>
@@ -76,21 +129,37 @@ async function sampled(scope, from, signal) {
   const last = (await get("/v1/log", { limit: 1, ...scope }, signal)).commits[0];
   if (!last) return [];
   const [begin, end] = [Math.min(micros(from), micros(last.time)), micros(last.time)];
-  const times = Array.from({ length: SAMPLES }, (_, place) => Math.round(begin + ((end - begin) * place) / (SAMPLES - 1)));
-  const pages = await Promise.all(times.map((time) => get("/v1/log", { limit: 1, cursor: String(time + 1), ...scope }, signal)));
-  return pages.map((page, place) => ({ time: times[place] / 1000, seq: page.commits.length ? page.commits[0].seq : 0 }));
+  const times = Array.from({ length: SAMPLES }, (_, place) =>
+    Math.round(begin + ((end - begin) * place) / (SAMPLES - 1)),
+  );
+  const pages = await Promise.all(
+    times.map((time) => get("/v1/log", { limit: 1, cursor: String(time + 1), ...scope }, signal)),
+  );
+  return pages.map((page, place) => ({
+    time: times[place] / 1000,
+    seq: page.commits.length ? page.commits[0].seq : 0,
+  }));
 }
 
 /** A time of the axis: the day, or the minute where the whole curve is of a day or two. */
-const moment = (time, span) => (span > 2 * 86400e3 ? day(time) : new Date(time).toISOString().slice(0, 16).replace("T", " "));
+const moment = (time, span) =>
+  span > 2 * 86400e3 ? day(time) : new Date(time).toISOString().slice(0, 16).replace("T", " ");
 
 /** How many commits there were up to each time, from the beginning of the scope until now. */
 export function Growth({ scope, from, stamp }) {
-  const page = useLoaded((signal) => (from ? sampled(scope, from, signal) : Promise.resolve([])), [JSON.stringify(scope), from, stamp]);
+  const page = useLoaded(
+    (signal) => (from ? sampled(scope, from, signal) : Promise.resolve([])),
+    [JSON.stringify(scope), from, stamp],
+  );
   const points = page.data || [];
   const most = points.length ? Math.max(1, points[points.length - 1].seq) : 1;
   const [first, last] = points.length ? [points[0].time, points[points.length - 1].time] : [0, 0];
-  const line = points.map((one) => `${(last === first ? 0 : (600 * (one.time - first)) / (last - first)).toFixed(1)},${(90 - (80 * one.seq) / most).toFixed(1)}`).join(" L");
+  const line = points
+    .map(
+      (one) =>
+        `${(last === first ? 0 : (600 * (one.time - first)) / (last - first)).toFixed(1)},${(90 - (80 * one.seq) / most).toFixed(1)}`,
+    )
+    .join(" L");
   // The place of the curve is kept while it loads, so that nothing jumps.
   return html`<figure class="growth"><svg class="plot" viewBox="0 0 600 90" preserveAspectRatio="none" role="img" aria-label=${points.length ? `${most} commits, from ${day(first)} to ${day(last)}` : "Growth"}>
     ${points.length > 1 && html`<path class="area" d=${`M0,90 L${line} L600,90 Z`} /><path d=${`M${line}`} />`}</svg><figcaption class="small soft"><span>${first ? moment(first, last - first) : " "}</span><span>${points.length ? count(most, "commit") : ""}</span><span>${last ? moment(last, last - first) : ""}</span></figcaption></figure>`;
@@ -99,33 +168,42 @@ export function Growth({ scope, from, stamp }) {
 /** Where the scope begins, or the oldest of all scopes. */
 export async function beginning(name, signal) {
   const { scopes } = await get("/v1/scopes", { limit: 1000 }, signal);
-  const found = scopes.filter((one) => !name || one.name === name).map((one) => one.known_from).sort();
+  const found = scopes
+    .filter((one) => !name || one.name === name)
+    .map((one) => one.known_from)
+    .sort();
   return found[0] || null;
 }
 
-export function Journal({ where, access, scope, stamp }) {
+export function Journal({ where, scope, stamp }) {
   const { params } = where;
   const [more, setMore] = useState([]);
   const [cursor, setCursor] = useState(null);
   const [undoing, setUndoing] = useState(null);
-  const canWrite = !access.read_only && !params.as_of && !params.known_at;
   const open = Number(params.commit || 0);
   const span = params.first && params.last ? { first: Number(params.first), last: Number(params.last) } : null;
-  const page = useLoaded(async (signal) => {
-    setMore([]);
-    const then = params.known_at ? String(micros(params.known_at) + 1) : undefined;
-    const [found, from] = await Promise.all([get("/v1/log", { limit: PAGE, cursor: params.upto || then, ...scope }, signal), beginning(params.scope, signal)]);
-    setCursor(found.next_cursor);
-    const commits = found.commits.filter((one) => one.seq > 0); // The first one made the empty store.
-    return { commits, from, said: await saidIn(commits, scope, signal) };
-  }, [params.scope, params.known_at, params.upto, stamp]);
-  const next = () => attempt(async () => {
-    const found = await get("/v1/log", { limit: PAGE, cursor, ...scope });
-    const commits = found.commits.filter((one) => one.seq > 0);
-    const said = await saidIn(commits, scope);
-    setMore([...more, ...commits.map((one) => ({ ...one, said: said.get(one.time) }))]);
-    setCursor(found.next_cursor);
-  });
+  const page = useLoaded(
+    async (signal) => {
+      setMore([]);
+      const then = params.known_at ? String(micros(params.known_at) + 1) : undefined;
+      const [found, from] = await Promise.all([
+        get("/v1/log", { limit: PAGE, cursor: params.upto || then, ...scope }, signal),
+        beginning(params.scope, signal),
+      ]);
+      setCursor(found.next_cursor);
+      const commits = found.commits.filter((one) => one.seq > 0); // The first one made the empty store.
+      return { commits, from, said: await saidIn(commits, scope, signal) };
+    },
+    [params.scope, params.known_at, params.upto, stamp],
+  );
+  const next = () =>
+    attempt(async () => {
+      const found = await get("/v1/log", { limit: PAGE, cursor, ...scope });
+      const commits = found.commits.filter((one) => one.seq > 0);
+      const said = await saidIn(commits, scope);
+      setMore([...more, ...commits.map((one) => ({ ...one, said: said.get(one.time) }))]);
+      setCursor(found.next_cursor);
+    });
   const choose = (event) => {
     event.preventDefault();
     const { first, last } = event.target.elements;
@@ -133,16 +211,22 @@ export function Journal({ where, access, scope, stamp }) {
   };
   return html`<h1>Journal</h1><${Loaded} of=${page}>${(data) => {
     const commits = [...data.commits, ...more];
-    if (!commits.length) return html`<${Empty} title="No commits yet">Every write is a commit, with who made it.</${Empty}>`;
+    if (!commits.length)
+      return html`<${Empty} title="No commits yet">Every write is a commit, with who made it.</${Empty}>`;
     return html`<${Growth} scope=${scope} from=${data.from} stamp=${stamp} />
       <form class="bar span" onSubmit=${choose}><label>What changed after commit <input type="number" name="first" min="0" required value=${params.first || ""} /></label><label>up to commit <input type="number" name="last" min="1" required value=${params.last || ""} /></label><button>Compare</button>
         ${span && html`<button type="button" class="link" onClick=${() => change({ first: "", last: "" })}>Close</button>`}</form>
       ${span && html`<div class="card"><${Difference} ...${span} scope=${scope} /></div>`}
-      <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight wide">when</th><th class="tight wide">who</th><th>what</th><th class="tight">actions</th></tr></thead><tbody>
-      ${commits.map((one, place) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight wide"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
+      <div class="scroll"><table><thead><tr><th class="tight">commit</th><th class="tight wide">when</th><th class="tight wide">who</th><th>what</th><th class="tight actions">actions</th></tr></thead><tbody>
+      ${commits.map(
+        (
+          one,
+          place,
+        ) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight wide"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
         <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} /><span class="narrow small soft"><${Time} at=${one.time} /> </span>${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
           ${open === one.seq && html`<${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} />`}</td>
-        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${canWrite && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`)}
+        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${may("curate") && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`,
+      )}
       </tbody></table></div>
       ${cursor && html`<div class="bar"><button onClick=${next}>Show more</button></div>`}
       ${undoing && html`<${Undo} commit=${undoing} scope=${scope} onClose=${() => setUndoing(null)} />`}`;

@@ -1,10 +1,23 @@
 // One memory: its text with names and claims marked, its versions in time, conflicts, commits, edges, its proof.
 import { html, useState } from "./vendor/preact-htm.js";
 import { clocksOf, get, post } from "./api.js";
-import { amend, isPinned, pin, refuse, retire } from "./actions.js";
-import { attempt, Chip, day, link, Loaded, micros, notify, save, textOf, TextDialog, Time, useLoaded } from "./parts.js";
+import { refuse } from "./actions.js";
+import { AmendDialog, CorrectionButtons, EraseDialog } from "./corrections.js";
+import {
+  attempt,
+  Chip,
+  day,
+  link,
+  Loaded,
+  may,
+  micros,
+  notify,
+  save,
+  textOf,
+  Time,
+  useLoaded,
+} from "./parts.js";
 import { GraphOf } from "./graph.js";
-import { EraseDialog } from "./memories.js";
 
 const CHAIN_MAX = 12; // Versions that are shown; more would not fit on a strip.
 const COMMITS_MAX = 12; // Commits that are looked up; a memory with more has a page in the journal.
@@ -15,15 +28,21 @@ export const isClaim = (edge) => edge.type === "refers_to" && Boolean(edge.metad
 /** The text, cut where a name or a claim begins or ends: names are links, claims are underlined. */
 function Marked({ text, edges }) {
   const letters = [...text]; // Spans count code points.
-  const spans = edges.map((edge) => ({ edge, span: spanOf(edge) })).filter(({ span }) => span && span[0] < span[1] && span[1] <= letters.length);
+  const spans = edges
+    .map((edge) => ({ edge, span: spanOf(edge) }))
+    .filter(({ span }) => span && span[0] < span[1] && span[1] <= letters.length);
   const cuts = [...new Set([0, letters.length, ...spans.flatMap(({ span }) => span)])].sort((a, b) => a - b);
   const parts = cuts.slice(0, -1).map((from, place) => {
     const piece = letters.slice(from, cuts[place + 1]).join("");
     const over = spans.filter(({ span }) => span[0] <= from && span[1] >= cuts[place + 1]).map(({ edge }) => edge);
-    const name = over.filter((edge) => !isClaim(edge)).sort((a, b) => a.metadata.span[1] - a.metadata.span[0] - (b.metadata.span[1] - b.metadata.span[0]))[0];
+    const name = over
+      .filter((edge) => !isClaim(edge))
+      .sort((a, b) => a.metadata.span[1] - a.metadata.span[0] - (b.metadata.span[1] - b.metadata.span[0]))[0];
     const claims = over.filter(isClaim);
     const shown = name ? html`<a href=${link("memory", name.target)}><mark>${piece}</mark></a>` : piece;
-    return claims.length ? html`<span class="claim" title=${claims.map((edge) => `${edge.metadata.relation}: ${edge.metadata.value}`).join("; ")}>${shown}</span>` : shown;
+    return claims.length
+      ? html`<span class="claim" title=${claims.map((edge) => `${edge.metadata.relation}: ${edge.metadata.value}`).join("; ")}>${shown}</span>`
+      : shown;
   });
   return html`<p class="body">${parts}</p>`;
 }
@@ -46,22 +65,50 @@ async function versions(memory, scope, signal) {
 async function commitsOf(memory, edges, scope, signal) {
   const times = [memory.known_from, ...edges.flatMap((edge) => [edge.known_from, edge.known_to])].filter(Boolean);
   const unique = [...new Set(times)].sort().slice(0, COMMITS_MAX);
-  const pages = await Promise.all(unique.map((time) => get("/v1/log", { limit: 1, cursor: String(micros(time) + 1), ...scope }, signal).catch(() => ({ commits: [] }))));
-  const found = pages.flatMap((page, place) => page.commits.filter((one) => micros(one.time) === micros(unique[place])));
+  const pages = await Promise.all(
+    unique.map((time) =>
+      get("/v1/log", { limit: 1, cursor: String(micros(time) + 1), ...scope }, signal).catch(() => ({ commits: [] })),
+    ),
+  );
+  const found = pages.flatMap((page, place) =>
+    page.commits.filter((one) => micros(one.time) === micros(unique[place])),
+  );
   return [...new Map(found.map((one) => [one.time, one])).values()];
 }
 
 async function loadMemory(id, scope, clocks, signal) {
-  const types = (await get("/v1/ontology", scope, signal)).types.map((one) => one.type).filter((type) => type !== "contains");
-  const around = (which) => post("/v1/query", { query: { seeds: [which], steps: [{ op: "include_superseded" }, { op: "traverse", types, direction: "both", hops: 1 }], limit: 60 }, ...scope }, signal)
-    .catch(() => ({ nodes: [], edges: [] }));
+  const types = (await get("/v1/ontology", scope, signal)).types
+    .map((one) => one.type)
+    .filter((type) => type !== "contains");
+  const around = (which) =>
+    post(
+      "/v1/query",
+      {
+        query: {
+          seeds: [which],
+          steps: [{ op: "include_superseded" }, { op: "traverse", types, direction: "both", hops: 1 }],
+          limit: 60,
+        },
+        ...scope,
+      },
+      signal,
+    ).catch(() => ({ nodes: [], edges: [] }));
   const memory = await get(`/v1/memories/${id}`, { ...scope, ...clocks }, signal).catch(async (error) => {
     if (error.status !== 404) throw error;
     // A name is no memory: it is read as a node of the graph.
     const found = await post("/v1/query", { query: { seeds: [id], include_superseded: true }, ...scope }, signal);
     if (!found.nodes.length) throw error;
     const [node] = found.nodes;
-    return { ...node, text: node.content || node.name, speaker: "", retired: Boolean(node.valid_to), scopes: [], supersedes: [], superseded_by: [], isName: true };
+    return {
+      ...node,
+      text: node.content || node.name,
+      speaker: "",
+      retired: Boolean(node.valid_to),
+      scopes: [],
+      supersedes: [],
+      superseded_by: [],
+      isName: true,
+    };
   });
   const [near, chain] = await Promise.all([around(memory.id), versions(memory, scope, signal)]);
   const own = near.edges.filter((edge) => edge.source === memory.id || edge.target === memory.id);
@@ -90,9 +137,13 @@ function Claims({ memory, near }) {
   const claims = near.edges.filter((edge) => edge.source === memory.id && isClaim(edge));
   const names = new Map(near.nodes.map((node) => [node.id, node]));
   if (!claims.length) return null;
-  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>relation</th><th>value</th><th class="tight">since</th><th class="tight">until</th></tr></thead><tbody>
-    ${claims.map((edge) => html`<tr key=${edge.id}><td><a href=${link("people", edge.target)}>${names.has(edge.target) ? textOf(names.get(edge.target)) : edge.target.slice(0, 8)}</a></td><td>${edge.metadata.relation}${edge.metadata.functional && html` <${Chip} title="a new value ends the old one">one at a time</${Chip}>`}</td>
-      <td>${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} /></td><td class="tight"><${Time} at=${edge.valid_to} /></td></tr>`)}</tbody></table></div>`;
+  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>relation</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th></tr></thead><tbody>
+    ${claims.map(
+      (
+        edge,
+      ) => html`<tr key=${edge.id}><td><a href=${link("people", edge.target)}>${names.has(edge.target) ? textOf(names.get(edge.target)) : edge.target.slice(0, 8)}</a></td><td>${edge.metadata.relation}${edge.metadata.functional && html` <${Chip} title="a new value ends the old one">one at a time</${Chip}>`}</td>
+      <td>${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} /></td><td class="tight"><${Time} at=${edge.valid_to} /></td></tr>`,
+    )}</tbody></table></div>`;
 }
 
 function Conflicts({ memory, near }) {
@@ -135,27 +186,37 @@ function Edges({ memory, near }) {
 
 export function OneMemory({ where, access, scope, stamp }) {
   const { params, id } = where;
-  const canWrite = !access.read_only && !params.as_of && !params.known_at;
   const [dialog, setDialog] = useState("");
   const [graph, setGraph] = useState(false);
-  const page = useLoaded((signal) => loadMemory(id, scope, clocksOf(params), signal), [id, params.scope, params.as_of, params.known_at, stamp]);
-  const prove = (memory) => attempt(async () => {
-    const proven = await get(`/v1/prove/${memory.id}`);
-    save(`proof-${memory.id.slice(0, 8)}.json`, JSON.stringify(proven, null, 1));
-    notify("The proof was saved. Anybody can verify it on the page “Verify a proof”.");
-  });
+  const page = useLoaded(
+    (signal) => loadMemory(id, scope, clocksOf(params), signal),
+    [id, params.scope, params.as_of, params.known_at, stamp],
+  );
+  const prove = (memory) =>
+    attempt(async () => {
+      const proven = await get(`/v1/prove/${memory.id}`);
+      save(`proof-${memory.id.slice(0, 8)}.json`, JSON.stringify(proven, null, 1));
+      notify("The proof was saved. Anybody can verify it on the page “Verify a proof”.");
+    });
+  const leave = async (memory) => {
+    if (await refuse(memory)) location.hash = link("memories");
+  };
+  const amended = (written) => {
+    setDialog("");
+    location.hash = link("memory", written.id);
+  };
   return html`<${Loaded} of=${page} title="Memory">${({ memory, near, chain, commits }) => html`
     <p class="small"><a href=${link("memories")}>Memories</a></p>
     <h1>${memory.isName ? memory.name || memory.type : "Memory"} ${memory.retired && html`<${Chip} kind="warn">ended</${Chip}>`}</h1>
     <${Marked} text=${memory.text || textOf(memory)} edges=${near.edges.filter((edge) => edge.source === memory.id)} />
     <div class="bar">
-      ${canWrite && !memory.retired && !memory.isName && html`<button class="main" onClick=${() => setDialog("amend")}>Amend</button><button onClick=${() => pin([memory])}>${isPinned(memory) ? "Unpin" : "Pin"}</button><button onClick=${() => retire([memory])}>Retire</button>`}
-      ${canWrite && memory.shared && html`<button onClick=${async () => { if (await refuse(memory)) location.hash = link("memories"); }}>Refuse</button>`}
-      ${canWrite && !memory.isName && html`<button class="bad" onClick=${() => setDialog("erase")}>Erase</button>`}
-      ${memory.type === "Entity" && html`<a href=${link("people", memory.id)}>What is known of it</a>`}
-      <a href=${link("ask", "", { q: (memory.text || memory.name || "").slice(0, 200) })}>Ask with this text</a>
+      ${!memory.retired && !memory.isName && html`<${CorrectionButtons} one=${memory} onAmend=${() => setDialog("amend")} />`}
+      ${may("curate") && memory.shared && html`<button onClick=${() => leave(memory)}>Refuse</button>`}
+      ${may("curate") && !memory.isName && html`<button class="bad" onClick=${() => setDialog("erase")}>Erase</button>`}
       ${access.admin && html`<button onClick=${() => prove(memory)}>Save a proof</button>`}
       <button aria-expanded=${graph} onClick=${() => setGraph(!graph)}>${graph ? "Hide the graph" : "Show the graph"}</button>
+      ${memory.type === "Entity" && html`<a href=${link("people", memory.id)}>What is known of it</a>`}
+      <a href=${link("ask", "", { q: (memory.text || memory.name || "").slice(0, 200) })}>Ask with this text</a>
     </div>
     ${graph && html`<${GraphOf} start=${memory.id} scope=${scope} params=${params} />`}
     <${Conflicts} memory=${memory} near=${near} />
@@ -163,7 +224,6 @@ export function OneMemory({ where, access, scope, stamp }) {
     <${Claims} memory=${memory} near=${near} />
     <h2>About it</h2><${Fields} memory=${memory} commits=${commits} />
     <h2>Linked</h2><${Edges} memory=${memory} near=${near} />
-    ${dialog === "erase" && html`<${EraseDialog} memories=${[memory]} onDone=${() => { location.hash = link("memories"); }} onClose=${() => setDialog("")} />`}
-    ${dialog === "amend" && html`<${TextDialog} title="Amend a memory" hint="What is true instead" text=${memory.text} button="Amend"
-      onDone=${async (text) => { const written = await amend(memory, text); if (written) { setDialog(""); location.hash = link("memory", written.id); } }} onClose=${() => setDialog("")} />`}`}</${Loaded}>`;
+    ${dialog === "erase" && html`<${EraseDialog} memories=${[memory]} onDone=${() => (location.hash = link("memories"))} onClose=${() => setDialog("")} />`}
+    ${dialog === "amend" && html`<${AmendDialog} memory=${memory} onDone=${amended} onClose=${() => setDialog("")} />`}`}</${Loaded}>`;
 }

@@ -1,6 +1,6 @@
 // Small parts that every page uses: times, ids, chips, dialogs, notices, loading.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { get, post } from "./api.js";
+import { get, isAdmin, isAtLeast, post, recall } from "./api.js";
 
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
@@ -28,6 +28,12 @@ export function change(more) {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
+/** Whether somebody may change what a page shows: never in the past, and never more than the role of the token allows. */
+export function may(role) {
+  const { params } = place();
+  return isAtLeast(role) && !params.as_of && !params.known_at;
+}
+
 /** A text of a field that is also in the address: typing changes it (at once, or when sent), and so does another address. */
 export function useTyped(name, given, atOnce) {
   const [text, setText] = useState(given);
@@ -45,24 +51,35 @@ export function useTyped(name, given, atOnce) {
     if (atOnce) send();
   };
   useLayoutEffect(() => {
-    if (given !== sent.current) { sent.current = typed.current = given; setText(given); }
+    if (given !== sent.current) {
+      sent.current = typed.current = given;
+      setText(given);
+    }
   }, [given]);
   return [text, type, send];
 }
 
 // -- values ----------------------------------------------------------------------------------------
 
-const UNITS = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60]];
+const UNITS = [
+  ["year", 31536000],
+  ["month", 2592000],
+  ["day", 86400],
+  ["hour", 3600],
+  ["minute", 60],
+];
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const inShort = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 
-export function ago(time) {
+export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
-  for (const [unit, size] of UNITS) if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+  for (const [unit, size] of UNITS)
+    if (Math.abs(seconds) >= size) return format.format(Math.round(seconds / size), unit);
   return "just now";
 }
 
-export function Time({ at }) {
-  return at ? html`<time datetime=${at} title=${at}>${ago(at)}</time>` : html`<span class="soft">–</span>`;
+export function Time({ at, short = false }) {
+  return at ? html`<time datetime=${at} title=${at}>${ago(at, short ? inShort : relative)}</time>` : html`<span class="soft">–</span>`;
 }
 
 export function day(time) {
@@ -81,6 +98,8 @@ export function Id({ id, page = "memory", text }) {
   return html`<a class="mono" href=${link(page, id)} title=${id}>${text || id.slice(0, 8)}</a>`;
 }
 
+export const isOver = (node) => Boolean(node.valid_to) && new Date(node.valid_to) <= new Date();
+
 export const textOf = (node) => node.text || node.content || node.name || (node.erased ? "(erased)" : "(empty)");
 
 export function Chip({ kind = "", title, children }) {
@@ -93,7 +112,8 @@ export function Chip({ kind = "", title, children }) {
 export function useLoaded(load, keys) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
   const [turn, setTurn] = useState(0);
-  useLayoutEffect(() => { // Before the page is drawn: an effect would ask some frames later.
+  useLayoutEffect(() => {
+    // Before the page is drawn: an effect would ask some frames later.
     const stop = new AbortController();
     setState((old) => ({ ...old, loading: true }));
     load(stop.signal).then(
@@ -116,7 +136,9 @@ export function oneAtATime() {
 }
 
 export function Problem({ error, again }) {
-  return error ? html`<p class="problem" role="alert">${error.message}${again && html` <button class="link" onClick=${again}>Try again</button>`}</p>` : null;
+  return error
+    ? html`<p class="problem" role="alert">${error.message}${again && html` <button class="link" onClick=${again}>Try again</button>`}</p>`
+    : null;
 }
 
 export function Empty({ title, children }) {
@@ -130,12 +152,20 @@ const LOOK_MS = 3000; // How often the server is asked how far it is.
 function Slow() {
   const [told, setTold] = useState(null);
   useEffect(() => {
-    const look = () => get("/v1/doctor").then((found) => setTold((found.findings.find((one) => one.part === "vectors") || {}).seen || ""), () => setTold(""));
+    const look = async () => {
+      const { findings } = isAdmin() ? await get("/v1/doctor").catch(() => ({ findings: [] })) : { findings: [] };
+      setTold((findings.find((one) => one.part === "vectors") || {}).seen || "");
+    };
     const first = setTimeout(look, SLOW_MS);
     const next = setInterval(look, SLOW_MS + LOOK_MS);
-    return () => { clearTimeout(first); clearInterval(next); };
+    return () => {
+      clearTimeout(first);
+      clearInterval(next);
+    };
   }, []);
-  return told === null ? null : html`<div class="slow" role="status">Preparing … The first question to a large store after a start builds its index; the next ones are quick.${told && html` <span class="small">${told}</span>`}</div>`;
+  return told === null
+    ? null
+    : html`<div class="slow" role="status">Preparing … The first question to a large store after a start builds its index; the next ones are quick.${told && html` <span class="small">${told}</span>`}</div>`;
 }
 
 /** What was loaded, by `children(data)`; `title` is the heading of a page that has none without its data. */
@@ -158,14 +188,16 @@ export function notify(text, undo) {
   setTimeout(() => setNotices((old) => old.filter((other) => other.id !== one.id)), undo ? 12000 : 5000);
 }
 
-export const isTyping = (event) => /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) && event.target.type !== "checkbox";
+export const isTyping = (event) =>
+  /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) && event.target.type !== "checkbox";
 
 /** Call what a key means, unless somebody types, a dialog is open, or the key belongs to the browser.
  * Keys are heard before the page is shown: an effect would come after it, and miss those of a fast hand. */
 export function useKeys(keys, watched) {
   useLayoutEffect(() => {
     const press = (event) => {
-      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+      if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
+        return;
       if (!Object.hasOwn(keys, event.key) || !keys[event.key]) return;
       event.preventDefault();
       keys[event.key](event);
@@ -175,15 +207,45 @@ export function useKeys(keys, watched) {
   }, watched);
 }
 
+/** The row that the keys `j` and `k` have chosen; its link, which has the id as `data-row`, has the focus. */
+export function useCursor(ids, watched) {
+  const [at, setAt] = useState(-1);
+  useEffect(() => setAt(-1), watched);
+  const move = (to) => {
+    setAt(to);
+    const anchor = document.querySelector(`[data-row="${ids[to]}"]`);
+    if (anchor) anchor.focus();
+  };
+  return { at, keys: { j: () => move(Math.min(at + 1, ids.length - 1)), k: () => move(Math.max(at - 1, 0)) } };
+}
+
 export function Notices() {
   const [all, set] = useState([]);
   setNotices = set;
   const drop = (one) => set((old) => old.filter((other) => other.id !== one.id));
   const last = all.findLast((one) => one.undo);
-  useKeys({ u: last && (() => { drop(last); last.undo(); }) }, [last]);
+  useKeys(
+    {
+      u:
+        last &&
+        (() => {
+          drop(last);
+          last.undo();
+        }),
+    },
+    [last],
+  );
   return html`<div class="toasts" role="status" aria-live="polite">
-    ${all.map((one) => html`<div class="toast" key=${one.id}><span>${one.text}</span>
-      ${one.undo && html`<button onClick=${() => { drop(one); one.undo(); }}>Undo${one === last && html` <kbd>u</kbd>`}</button>`}</div>`)}
+    ${all.map(
+      (one) => html`<div class="toast" key=${one.id}><span>${one.text}</span>
+      ${
+        one.undo &&
+        html`<button onClick=${() => {
+          drop(one);
+          one.undo();
+        }}>Undo${one === last && html` <kbd>u</kbd>`}</button>`
+      }</div>`,
+    )}
   </div>`;
 }
 
@@ -209,31 +271,24 @@ export function Dialog({ title, onClose, children }) {
   </dialog>`;
 }
 
-export function TextDialog({ title, hint, text = "", button, onDone, onClose }) {
-  const [value, setValue] = useState(text);
-  const send = (event) => {
-    event.preventDefault();
-    onDone(value);
-  };
-  return html`<${Dialog} title=${title} onClose=${onClose}>
-    <form onSubmit=${send}>
-      <label>${hint}<textarea name="text" required value=${value} onInput=${(event) => setValue(event.target.value)}></textarea></label>
-      <div class="bar"><button class="main" disabled=${!value.trim()}>${button}</button>
-        <button type="button" onClick=${onClose}>Cancel</button></div>
-    </form>
-  </${Dialog}>`;
-}
-
 // -- choosing a node by its words, its name or its id -----------------------------------------------
 
 const CHOICES = 8;
 const PAUSE_MS = 120; // Somebody who types is not interrupted by each letter.
 
 async function choicesFor(text, scope, signal) {
-  const query = (given) => post("/v1/query", { query: { limit: CHOICES, ...given }, ...scope }, signal).then((found) => found.nodes, () => []);
+  const query = (given) =>
+    post("/v1/query", { query: { limit: CHOICES, ...given }, ...scope }, signal).then(
+      (found) => found.nodes,
+      () => [],
+    );
   if (/^[0-9a-f]{4,64}$/.test(text)) return query({ seeds: [text], include_superseded: true });
-  const [named, found] = await Promise.all([query({ text, match: "all", steps: [{ op: "filter_type", types: ["Entity"] }] }),
-    post("/v1/recall", { query: text, k: CHOICES, include_retired: true, ...scope }, signal).then((told) => told.hits.map((hit) => hit.node))]);
+  const [named, found] = await Promise.all([
+    query({ text, match: "all", steps: [{ op: "filter_type", types: ["Entity"] }] }),
+    recall({ query: text, k: CHOICES, include_retired: true, ...scope }, signal).then((told) =>
+      told.hits.map((hit) => hit.node),
+    ),
+  ]);
   return [...new Map([...named, ...found].map((node) => [node.id, node])).values()].slice(0, CHOICES);
 }
 
@@ -245,10 +300,27 @@ export function Picker({ name, label, scope, onPick }) {
   useEffect(() => {
     const stop = new AbortController();
     const words = text.trim();
-    const later = setTimeout(() => words.length < 2 ? setFound([]) : choicesFor(words, scope, stop.signal).then((nodes) => !stop.signal.aborted && setFound(nodes), () => {}), PAUSE_MS);
-    return () => { clearTimeout(later); stop.abort(); };
+    const later = setTimeout(
+      () =>
+        words.length < 2
+          ? setFound([])
+          : choicesFor(words, scope, stop.signal).then(
+              (nodes) => !stop.signal.aborted && setFound(nodes),
+              () => {},
+            ),
+      PAUSE_MS,
+    );
+    return () => {
+      clearTimeout(later);
+      stop.abort();
+    };
   }, [text]);
-  const pick = (node) => { setText(""); setFound([]); setAt(-1); onPick(node); };
+  const pick = (node) => {
+    setText("");
+    setFound([]);
+    setAt(-1);
+    onPick(node);
+  };
   const key = (event) => {
     if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
     else if (event.key === "ArrowUp") setAt(Math.max(at - 1, 0));
@@ -259,7 +331,12 @@ export function Picker({ name, label, scope, onPick }) {
   };
   const list = `${name}-choices`;
   return html`<div class="picker"><label>${label} <input type="search" name=${name} role="combobox" aria-expanded=${found.length > 0} aria-controls=${list} aria-autocomplete="list" autocomplete="off"
-      aria-activedescendant=${at >= 0 && found[at] ? `${list}-${at}` : undefined} placeholder="words, a name or an id" value=${text} onInput=${(event) => { setText(event.target.value); setAt(-1); }} onKeyDown=${key} /></label>
+      aria-activedescendant=${at >= 0 && found[at] ? `${list}-${at}` : undefined} placeholder="words, a name or an id" value=${text} onInput=${(
+        event,
+      ) => {
+        setText(event.target.value);
+        setAt(-1);
+      }} onKeyDown=${key} /></label>
     <ul id=${list} role="listbox" aria-label=${label} hidden=${!found.length}>${found.map((node, place) => html`<li key=${node.id} id=${`${list}-${place}`} role="option" aria-selected=${place === at} onClick=${() => pick(node)}>${textOf(node).slice(0, 120)} <span class="small soft">${node.type}</span></li>`)}</ul></div>`;
 }
 

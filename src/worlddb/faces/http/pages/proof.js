@@ -39,18 +39,28 @@ function address(step, children, edges) {
   if (blind.length !== 0 && blind.length !== BLIND_BYTES) throw new Error("a blind of a wrong length");
   const domain = field(text(blind.length ? "worlddb.node.2" : "worlddb.node.1"));
   const own = [domain, field(text(step.type)), field(text(step.name)), field(text(step.content))];
-  return blake3(join(...own, field(children), field(edges), field(number(step.created_at, 8)), blind.length ? field(blind) : new Uint8Array()));
+  return blake3(
+    join(
+      ...own,
+      field(children),
+      field(edges),
+      field(number(step.created_at, 8)),
+      blind.length ? field(blind) : new Uint8Array(),
+    ),
+  );
 }
 
 function climb(step, member) {
   const bucket = step.bucket;
   const sorted = [...new Set(bucket)].sort();
-  if (!bucket.includes(member) || bucket.length > BUCKET_MAX || bucket.join() !== sorted.join()) throw new Error("the member is not in the bucket");
+  if (!bucket.includes(member) || bucket.length > BUCKET_MAX || bucket.join() !== sorted.join())
+    throw new Error("the member is not in the bucket");
   if (bucket.some((other) => other.length !== member.length)) throw new Error("the bucket is cut in the wrong places");
   let digest = hex(blake3(join(field(text("worlddb.bucket.1")), number(member.length / 2, 4), unhex(bucket.join("")))));
   step.forks.forEach((fork, place) => {
     const depth = step.forks.length - 1 - place;
-    if (fork.length !== FORK_WIDTH || fork.some((part) => part.length !== 64)) throw new Error("the fork is cut in the wrong places");
+    if (fork.length !== FORK_WIDTH || fork.some((part) => part.length !== 64))
+      throw new Error("the fork is cut in the wrong places");
     if (fork[parseInt(member[depth], 16)] !== digest) throw new Error("the fork does not hold the part below it");
     digest = hex(blake3(join(field(text("worlddb.fork.1")), unhex(fork.join("")))));
   });
@@ -65,7 +75,9 @@ export function verifyProof(proof, rootState) {
       const children = climb(step, id + state);
       if (step.erased === true) {
         id = step.id;
-        state = hex(blake3(join(field(text("worlddb.erased.1")), field(unhex(id)), field(children), field(unhex(step.edges)))));
+        state = hex(
+          blake3(join(field(text("worlddb.erased.1")), field(unhex(id)), field(children), field(unhex(step.edges)))),
+        );
         continue;
       }
       id = hex(address(step, EMPTY, EMPTY));
@@ -114,10 +126,14 @@ export function verifyHistory(proof) {
   }
 }
 
-const shownProof = (data) => html`<dl><dt>memory</dt><dd class="mono">${data.proof.id}</dd><dt>root state</dt><dd class="mono">${data.root_state}</dd><dt>worlds on the way</dt><dd>${data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
+const shownProof = (
+  data,
+) => html`<dl><dt>memory</dt><dd class="mono">${data.proof.id}</dd><dt>root state</dt><dd class="mono">${data.root_state}</dd><dt>worlds on the way</dt><dd>${data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
   <p class="soft">Compare the root state with one that you trust: that of a backup, a log or a colleague.</p>`;
 
-const shownHistory = (data) => html`<dl>${[data.first, data.last].map((point) => html`<dt>commit ${point.commit}</dt><dd class="mono">log head ${point.log_head}</dd>`)}</dl>
+const shownHistory = (
+  data,
+) => html`<dl>${[data.first, data.last].map((point) => html`<dt>commit ${point.commit}</dt><dd class="mono">log head ${point.log_head}</dd>`)}</dl>
   <p class="soft">Nothing was rewritten between them. Compare the log heads with those that you kept.</p>`;
 
 export function ProofPage() {
@@ -127,7 +143,11 @@ export function ProofPage() {
     if (!file) return;
     try {
       const data = JSON.parse(await file.text());
-      setTold({ name: file.name, data, valid: data.first ? verifyHistory(data) : verifyProof(data.proof, data.root_state) });
+      setTold({
+        name: file.name,
+        data,
+        valid: data.first ? verifyHistory(data) : verifyProof(data.proof, data.root_state),
+      });
     } catch {
       setTold({ name: file.name, data: null, valid: false });
     }
@@ -135,8 +155,11 @@ export function ProofPage() {
   return html`<h1>Verify a proof</h1>
     <p>A proof shows that a memory stands in a store with a certain root state, or that the history of a store was not rewritten. It is checked here, in the browser, with the hash function BLAKE3 alone; nothing is sent.</p>
     <p><label>The file of a proof <input type="file" name="proof" accept="application/json,.json" onChange=${read} /></label></p>
-    ${told && (told.valid
-      ? html`<div class="card" role="status"><p><span class="chip good">valid</span> ${told.name}</p>
+    ${
+      told &&
+      (told.valid
+        ? html`<div class="card" role="status"><p><span class="chip good">valid</span> ${told.name}</p>
           ${told.data.first ? shownHistory(told.data) : shownProof(told.data)}</div>`
-      : html`<p class="problem" role="alert">${told.name}: this is no valid proof. Something was changed, or the file is no proof.</p>`)}`;
+        : html`<p class="problem" role="alert">${told.name}: this is no valid proof. Something was changed, or the file is no proof.</p>`)
+    }`;
 }

@@ -7,7 +7,12 @@ import { GraphOf, MEANING, PathBetween } from "./graph.js";
 const CHILDREN = 50; // One page of a world; the next comes on demand.
 const COUNTED_MAX = 100000; // As many as the server counts.
 
-const told = (size) => (size === null ? "" : size >= COUNTED_MAX ? `${COUNTED_MAX.toLocaleString("en")} or more inside` : `${size.toLocaleString("en")} inside`);
+const told = (size) =>
+  size === null
+    ? ""
+    : size >= COUNTED_MAX
+      ? `${COUNTED_MAX.toLocaleString("en")} or more inside`
+      : `${size.toLocaleString("en")} inside`;
 
 function World({ id, name, type, size, scope, params }) {
   const [open, setOpen] = useState(false);
@@ -17,16 +22,25 @@ function World({ id, name, type, size, scope, params }) {
 
 function Children({ id, scope, params }) {
   const [more, setMore] = useState([]);
-  const ask = (cursor, signal) => get("/v1/interior", { id, limit: CHILDREN, cursor, ...scope, ...clocksOf(params) }, signal);
-  const page = useLoaded((signal) => { setMore([]); return ask(undefined, signal); }, [id, params.as_of, params.known_at]);
+  const ask = (cursor, signal) =>
+    get("/v1/interior", { id, limit: CHILDREN, cursor, ...scope, ...clocksOf(params) }, signal);
+  const page = useLoaded(
+    (signal) => {
+      setMore([]);
+      return ask(undefined, signal);
+    },
+    [id, params.as_of, params.known_at],
+  );
   return html`<${Loaded} of=${page}>${(data) => {
     const pages = [data, ...more];
     const nodes = pages.flatMap((one) => one.nodes.map((node, place) => ({ node, size: one.sizes[place] })));
     const next = pages[pages.length - 1].next_cursor;
     if (!nodes.length) return html`<p class="soft small">Nothing is in it at this time.</p>`;
-    return html`<ul class="tree">${nodes.map(({ node, size }) => size > 0
-      ? html`<${World} key=${node.id} id=${node.id} name=${textOf(node).slice(0, 80)} type=${node.type} size=${size} scope=${scope} params=${params} />`
-      : html`<li key=${node.id}><a href=${link("memory", node.id)}>${textOf(node).slice(0, 120)}</a> <span class="small soft">${node.type}</span></li>`)}
+    return html`<ul class="tree">${nodes.map(({ node, size }) =>
+      size > 0
+        ? html`<${World} key=${node.id} id=${node.id} name=${textOf(node).slice(0, 80)} type=${node.type} size=${size} scope=${scope} params=${params} />`
+        : html`<li key=${node.id}><a href=${link("memory", node.id)}>${textOf(node).slice(0, 120)}</a> <span class="small soft">${node.type}</span></li>`,
+    )}
       ${next && html`<li><button onClick=${() => attempt(async () => setMore([...more, await ask(next)]))}>Show more</button></li>`}</ul>`;
   }}</${Loaded}>`;
 }
@@ -34,14 +48,35 @@ function Children({ id, scope, params }) {
 function ScopeWorld({ one, params, isFirst }) {
   const scope = scopeOf(one.name);
   // The size of the shown scope alone: a server may have thousands of scopes.
-  const page = useLoaded((signal) => (isFirst ? get("/v1/interior", { limit: 1, ...scope, ...clocksOf(params) }, signal) : Promise.resolve({ size: null })), [isFirst, params.as_of, params.known_at]);
+  const page = useLoaded(
+    (signal) =>
+      isFirst
+        ? get("/v1/interior", { limit: 1, ...scope, ...clocksOf(params) }, signal)
+        : Promise.resolve({ size: null }),
+    [isFirst, params.as_of, params.known_at],
+  );
   return html`<${World} id=${one.id} name=${one.name.replace(":", " ")} type="Scope" size=${page.data ? page.data.size : null} scope=${scope} params=${params} />`;
+}
+
+const BEGINNINGS = 8;
+
+/** Names that a graph can begin at, for somebody who has none in mind. */
+function Beginnings({ scope, params }) {
+  const page = useLoaded(
+    (signal) =>
+      get("/v1/interior", { type: "Entity", limit: BEGINNINGS, ...scope, ...clocksOf(params) }, signal).catch(() => ({ nodes: [] })),
+    [params.scope, params.as_of, params.known_at],
+  );
+  const names = page.data ? page.data.nodes : [];
+  if (!names.length) return null;
+  return html`<div class="bar small"><span class="soft">For example</span>
+    ${names.map((node) => html`<button key=${node.id} onClick=${() => change({ start: node.id })}>${textOf(node)}</button>`)}</div>`;
 }
 
 function Around({ scope, params }) {
   return html`<h2>Around a node</h2>
     <div class="bar"><${Picker} name="start" label="Start at" scope=${scope} onPick=${(node) => change({ start: node.id })} /></div>
-    ${params.start && html`<${GraphOf} start=${params.start} scope=${scope} params=${params} />`}
+    ${params.start ? html`<${GraphOf} start=${params.start} scope=${scope} params=${params} />` : html`<${Beginnings} scope=${scope} params=${params} />`}
     <h2>A path between two nodes</h2>
     <div class="bar"><${Picker} name="first" label=${params.from ? `From ${params.from.slice(0, 8)}, or` : "From"} scope=${scope} onPick=${(node) => change({ from: node.id })} />
       <${Picker} name="last" label=${params.to ? `to ${params.to.slice(0, 8)}, or` : "to"} scope=${scope} onPick=${(node) => change({ to: node.id })} /></div>
@@ -50,17 +85,38 @@ function Around({ scope, params }) {
 
 export function Worlds({ where, scope, stamp }) {
   const { params } = where;
-  const page = useLoaded(async (signal) => {
-    const [scopes, types] = await Promise.all([get("/v1/scopes", { limit: 1000 }, signal), get("/v1/ontology", scope, signal)]);
-    return { scopes: scopes.scopes, types: types.types };
-  }, [params.scope, stamp]);
-  return html`<h1>Worlds</h1><${Loaded} of=${page}>${(data) => {
+  const page = useLoaded(
+    async (signal) => {
+      const [scopes, types] = await Promise.all([
+        get("/v1/scopes", { limit: 1000 }, signal),
+        get("/v1/ontology", scope, signal),
+      ]);
+      return { scopes: scopes.scopes, types: types.types };
+    },
+    [params.scope, stamp],
+  );
+  return html`<h1>Worlds</h1>
+    <p class="soft">Each user, agent, app and run has a world of its own; sessions and topics are worlds inside it.</p><${Loaded} of=${page}>${(data) => {
     const first = data.scopes.filter((one) => one.name === params.scope);
     const all = [...first, ...data.scopes.filter((one) => one.name !== params.scope)];
-    return html`${all.length === 0 ? html`<${Empty} title="No worlds yet">Each user, agent, app and run has a world of its own.</${Empty}>`
-      : html`<ul class="tree">${all.map((one) => html`<${ScopeWorld} key=${one.id} one=${one} isFirst=${all.length < 20 || one.name === params.scope} params=${params} />`)}</ul>`}
+    return html`${
+      all.length === 0
+        ? html`<${Empty} title="No worlds yet">Each user, agent, app and run has a world of its own.</${Empty}>`
+        : html`<ul class="tree">${all.map((one) => html`<${ScopeWorld} key=${one.id} one=${one} isFirst=${all.length < 20 || one.name === params.scope} params=${params} />`)}</ul>`
+    }
     <${Around} scope=${scope} params=${params} />
     <h2>Edge types</h2><div class="scroll"><table><thead><tr><th>type</th><th>meaning</th></tr></thead><tbody>
-      ${data.types.map((one) => html`<tr key=${one.type}><td>${one.type}</td><td>${MEANING[one.type] || (one.declaration ? Object.entries(one.declaration).filter(([, value]) => value === true).map(([name]) => name.replaceAll("_", " ")).join(", ") : "a type of this store")}</td></tr>`)}</tbody></table></div>`;
+      ${data.types.map(
+        (one) =>
+          html`<tr key=${one.type}><td>${one.type}</td><td>${
+            MEANING[one.type] ||
+            (one.declaration
+              ? Object.entries(one.declaration)
+                  .filter(([, value]) => value === true)
+                  .map(([name]) => name.replaceAll("_", " "))
+                  .join(", ")
+              : "a type of this store")
+          }</td></tr>`,
+      )}</tbody></table></div>`;
   }}</${Loaded}>`;
 }
