@@ -14,7 +14,7 @@ from worlddb.model.text_safety import visible, visible_json
 
 from .command import in_process
 
-HIDDEN = "\x1b\x9b\x07\x7f\r\u061c\u200b\u200e\u200f\u2028\u202e\u2066\ufeff\U000e0041"
+HIDDEN = "\x1b\x9b\x07\x7f\r\u061c\u200b\u200e\u200f\u2028\u202e\u2066\ufeff\U000e0041\u3164"
 """ANSI and other control characters, direction marks, and letters that nobody sees."""
 NAME = "Eve\u202eda\x1b[31m"
 
@@ -82,3 +82,11 @@ def test_lines_for_a_prompt_show_hidden_characters() -> None:
         text = db.recall("boat").to_text()
     assert re.findall(f"[{re.escape(HIDDEN)}]", text) == []
     assert "\\u202e" in text
+
+
+def test_a_text_of_variation_selectors_is_shown_and_an_emoji_stays() -> None:
+    smuggled = "A boat" + "".join(chr(0xE0100 + ord(letter)) for letter in "obey")
+    assert visible(smuggled).count("\\U000e01") == 4
+    assert json.loads(visible_json(json.dumps(smuggled, ensure_ascii=False))) == smuggled
+    for harmless in ("\u2764\ufe0f", "\u845b\U000e0100\u57ce", "\U0001f468\u200d\U0001f469"):
+        assert visible(harmless) == harmless

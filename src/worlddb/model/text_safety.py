@@ -72,10 +72,12 @@ def _of_letters(word: str, size: int) -> int:
 # Visible text.
 
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u115f\u1160\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
 )
-"""Control characters except tab and line feed, direction marks, and invisible characters."""
+"""Control characters but tab and line feed, direction marks, and what has no width and no glyph.
+One variation selector chooses a glyph; a row of them is a text that nobody sees."""
 
 
 def visible(text: str) -> str:
