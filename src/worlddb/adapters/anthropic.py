@@ -8,7 +8,6 @@ commit, each old version can be read, and recall finds what the files say.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from anthropic.lib.tools import ToolError
 from anthropic.tools.memory import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
 
+from worlddb.adapters.item_log import on_thread
 from worlddb.errors import ConflictError, NotFoundError, WorldDBError
 from worlddb.files.file_tree import FileEntry
 from worlddb.files.versioned_files import FileChanges, Files
@@ -207,6 +207,17 @@ def _size(count: int) -> str:
     return f"{size:.1f}".removesuffix(".0") + "BKMG"[step]
 
 
+def _command(name: str) -> Callable[..., str]:
+    """Return a method of the tool that runs a command of `MemoryCommands`."""
+
+    def run(self: Any, *given: Any) -> str:
+        commands: MemoryCommands = self.commands
+        return commands.run(getattr(commands, name), *given)
+
+    run.__name__, run.__doc__ = name, getattr(MemoryCommands, name).__doc__
+    return run
+
+
 class WorldMemoryTool(BetaAbstractMemoryTool):
     """The memory tool on the files of a memory's scope.
 
@@ -217,33 +228,13 @@ class WorldMemoryTool(BetaAbstractMemoryTool):
         super().__init__(**options)
         self.commands = MemoryCommands(memory.files if isinstance(memory, Memory) else memory)
 
-    def view(self, command: Any) -> str:
-        """Return a file with line numbers, or what lies in a folder."""
-        return self.commands.run(self.commands.view, command)
-
-    def create(self, command: Any) -> str:
-        """Write a new file."""
-        return self.commands.run(self.commands.create, command)
-
-    def str_replace(self, command: Any) -> str:
-        """Replace a text that occurs once."""
-        return self.commands.run(self.commands.str_replace, command)
-
-    def insert(self, command: Any) -> str:
-        """Put a text after a line."""
-        return self.commands.run(self.commands.insert, command)
-
-    def delete(self, command: Any) -> str:
-        """End a file or a folder."""
-        return self.commands.run(self.commands.delete, command)
-
-    def rename(self, command: Any) -> str:
-        """Move a file or a folder."""
-        return self.commands.run(self.commands.rename, command)
-
-    def clear_all_memory(self) -> str:
-        """End everything below /memories."""
-        return self.commands.run(self.commands.clear_all_memory)
+    view = _command("view")
+    create = _command("create")
+    str_replace = _command("str_replace")
+    insert = _command("insert")
+    delete = _command("delete")
+    rename = _command("rename")
+    clear_all_memory = _command("clear_all_memory")
 
 
 class AsyncWorldMemoryTool(BetaAsyncAbstractMemoryTool):
@@ -253,33 +244,10 @@ class AsyncWorldMemoryTool(BetaAsyncAbstractMemoryTool):
         super().__init__(**options)
         self.commands = MemoryCommands(memory.files if isinstance(memory, Memory) else memory)
 
-    async def _run(self, call: Callable[..., str], *given: Any) -> str:
-        return await asyncio.to_thread(self.commands.run, call, *given)
-
-    async def view(self, command: Any) -> str:
-        """Return a file with line numbers, or what lies in a folder."""
-        return await self._run(self.commands.view, command)
-
-    async def create(self, command: Any) -> str:
-        """Write a new file."""
-        return await self._run(self.commands.create, command)
-
-    async def str_replace(self, command: Any) -> str:
-        """Replace a text that occurs once."""
-        return await self._run(self.commands.str_replace, command)
-
-    async def insert(self, command: Any) -> str:
-        """Put a text after a line."""
-        return await self._run(self.commands.insert, command)
-
-    async def delete(self, command: Any) -> str:
-        """End a file or a folder."""
-        return await self._run(self.commands.delete, command)
-
-    async def rename(self, command: Any) -> str:
-        """Move a file or a folder."""
-        return await self._run(self.commands.rename, command)
-
-    async def clear_all_memory(self) -> str:
-        """End everything below /memories."""
-        return await self._run(self.commands.clear_all_memory)
+    view = on_thread(_command("view"))
+    create = on_thread(_command("create"))
+    str_replace = on_thread(_command("str_replace"))
+    insert = on_thread(_command("insert"))
+    delete = on_thread(_command("delete"))
+    rename = on_thread(_command("rename"))
+    clear_all_memory = on_thread(_command("clear_all_memory"))

@@ -9,7 +9,6 @@ something is a commit, and every earlier version can be read.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +20,15 @@ from haystack.document_stores.types import DuplicatePolicy
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from worlddb.adapters.item_log import Given, folder_name, held_store, packed, ranked, unpacked
+from worlddb.adapters.item_log import (
+    Given,
+    folder_name,
+    held_store,
+    on_thread,
+    packed,
+    ranked,
+    unpacked,
+)
 from worlddb.files.file_tree import FileText
 from worlddb.model.address import Id
 
@@ -112,23 +119,10 @@ class WorldDocumentStore:
         """Return how many documents a filter is true of."""
         return len(self.filter_documents(filters))
 
-    async def count_documents_async(self) -> int:
-        """Return how many documents there are."""
-        return await asyncio.to_thread(self.count_documents)
-
-    async def filter_documents_async(self, filters: dict[str, Any] | None = None) -> list[Document]:
-        """Return the documents that a filter is true of; without one, all."""
-        return await asyncio.to_thread(self.filter_documents, filters)
-
-    async def write_documents_async(
-        self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
-    ) -> int:
-        """Write documents as one commit; return how many were written."""
-        return await asyncio.to_thread(self.write_documents, documents, policy)
-
-    async def delete_documents_async(self, document_ids: list[str]) -> None:
-        """End documents by their ids; unknown ids do nothing."""
-        await asyncio.to_thread(self.delete_documents, document_ids)
+    count_documents_async = on_thread(count_documents)
+    filter_documents_async = on_thread(filter_documents)
+    write_documents_async = on_thread(write_documents)
+    delete_documents_async = on_thread(delete_documents)
 
     def recall(
         self, query: str, *, filters: dict[str, Any] | None = None, top_k: int = 10

@@ -10,10 +10,12 @@ not look: a transcript is kept as it is, and is no memory.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -24,6 +26,23 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import Limits
 from worlddb.model.records import Node, NodeDraft
 from worlddb.world_db import WorldDB
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+def on_thread(
+    method: Callable[Concatenate[S, P], R],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Return a method as a coroutine that runs on a thread, for the async side of a framework."""
+
+    @wraps(method)
+    async def run(self: S, /, *given: P.args, **named: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self, *given, **named)
+
+    return run
+
 
 # Kept vectors: a framework's own embeddings beside a text, and ranking by them.
 #

@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
-from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store
+from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store, on_thread
 
 ACTOR = "langgraph-saver"
 FILE = "checkpoint.json"
@@ -205,40 +205,18 @@ class WorldSaver(BaseCheckpointSaver[str]):
 
     # -- the same as coroutines --------------------------------------------------------------------
 
-    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        """Save a checkpoint; see `put`."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
-
-    async def aput_writes(
-        self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
-    ) -> None:
-        """Save what a task wrote; see `put_writes`."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def aget_tuple(self, config: Any) -> CheckpointTuple | None:
-        """Return a checkpoint; see `get_tuple`."""
-        return await asyncio.to_thread(self.get_tuple, config)
+    aput = on_thread(put)
+    aput_writes = on_thread(put_writes)
+    aget_tuple = on_thread(get_tuple)
+    adelete_thread = on_thread(delete_thread)
+    adelete_for_runs = on_thread(delete_for_runs)
+    acopy_thread = on_thread(copy_thread)
+    aprune = on_thread(prune)
 
     async def alist(self, config: Any, **options: Any) -> AsyncIterator[CheckpointTuple]:
         """Yield checkpoints; see `list`."""
         for one in await asyncio.to_thread(lambda: [*self.list(config, **options)]):
             yield one
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """End every checkpoint of a thread."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """End the checkpoints that some runs made."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy every checkpoint of a thread."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """End the checkpoints of threads; see `prune`."""
-        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
 
 def _path(*names: str) -> str:

@@ -12,6 +12,7 @@ continued or compared; others are kept apart.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -66,6 +67,21 @@ class GoldQuestion:
     last: tuple[int, int] | None = None
     outdated: frozenset[tuple[int, int]] = frozenset()
 
+    @classmethod
+    def of_turns(
+        cls,
+        id: str,
+        category: str,
+        text: str,
+        turns: frozenset[tuple[int, int]],
+        *,
+        at: datetime | None = None,
+        **more: Any,
+    ) -> GoldQuestion:
+        """Return a question whose gold sessions are those of its gold turns."""
+        sessions = frozenset(session for session, _ in turns)
+        return cls(id, category, text, at, sessions, turns, **more)
+
     @property
     def is_measured(self) -> bool:
         """Whether retrieval can be measured: there is an answer, and evidence is marked."""
@@ -106,6 +122,15 @@ def list_in(value: Any, what: str) -> list[Any]:
 def text_in(value: Any, what: str) -> str:
     """Return a text as it is; refuse anything else by `LayoutError`."""
     return cast("str", _checked(value, str, "text", what))
+
+
+def time_in(value: Any, what: str, read: Callable[[str], datetime]) -> datetime:
+    """Return the time that `read` finds in a text; refuse others by `LayoutError`."""
+    text = text_in(value, what)
+    try:
+        return read(text)
+    except ValueError:
+        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
 
 
 def _checked(value: Any, kind: type, name: str, what: str) -> Any:

@@ -23,6 +23,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from worlddb.evaluate.benchmark_cases import (
@@ -36,6 +37,7 @@ from worlddb.evaluate.benchmark_cases import (
     object_in,
     reference_in,
     text_in,
+    time_in,
 )
 
 # Further sets: BEAM (long project chats), TimeQA (articles), MemDaily (Chinese messages).
@@ -74,7 +76,7 @@ def beam_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
             places[str(turn["id"])] = (number, at)
             what = f"sessions, {number + 1}, turns, {at + 1}, content"
             turns.append(CaseTurn(str(turn["role"]), text_in(turn["content"], what)))
-        said_at = _iso_time(session["at"], f"sessions, {number + 1}, at")
+        said_at = time_in(session["at"], f"sessions, {number + 1}, at", _iso_time)
         sessions.append(CaseSession(said_at, tuple(turns)))
     questions = []
     for number, one in enumerate(list_in(item["questions"], "questions"), 1):
@@ -82,13 +84,11 @@ def beam_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
         named = [str(turn) for turn in list_in(asked["evidence"], f"questions, {number}, evidence")]
         gold = frozenset(places[turn] for turn in named if turn in places)
         questions.append(
-            GoldQuestion(
-                id=text_in(asked["id"], f"questions, {number}, id"),
-                category=text_in(asked["category"], f"questions, {number}, category"),
-                text=text_in(asked["question"], f"questions, {number}, question"),
-                at=None,
-                sessions=frozenset(session for session, _ in gold),
-                turns=gold,
+            GoldQuestion.of_turns(
+                text_in(asked["id"], f"questions, {number}, id"),
+                text_in(asked["category"], f"questions, {number}, category"),
+                text_in(asked["question"], f"questions, {number}, question"),
+                gold,
                 reference=reference_in(asked["answer"], f"questions, {number}, answer"),
                 has_answer=asked["category"] != ABSTAINS,
                 gold_missing=sum(turn not in places for turn in named),
@@ -97,11 +97,18 @@ def beam_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
     yield Case(tuple(sessions), tuple(questions))
 
 
-def _iso_time(text: Any, what: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text_in(text, what)).astimezone(UTC)
-    except ValueError:
-        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
+def _iso_time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _time_by(pattern: re.Pattern[str], text: str) -> datetime:
+    """Return a time whose year, month, day, hour and minute are the groups of a pattern."""
+    match = pattern.search(text)
+    year, month, day, hour, minute = map(int, match.groups() if match else ())
+    return datetime(year, month, day, hour, minute, tzinfo=UTC)
+
+
+_chinese_time = partial(_time_by, _CHINESE_TIME)
 
 
 def timeqa_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
@@ -124,13 +131,11 @@ def timeqa_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
             (0, turn_of[answer["para"]]) for answer in found if answer["para"] in turn_of
         )
         questions.append(
-            GoldQuestion(
-                id=f"{name}:{number}",
-                category="time",
-                text=text_in(text, f"questions, {number}"),
-                at=None,
-                sessions=frozenset({0} if gold else ()),
-                turns=gold,
+            GoldQuestion.of_turns(
+                f"{name}:{number}",
+                "time",
+                text_in(text, f"questions, {number}"),
+                gold,
                 reference="; ".join(str(answer["answer"]) for answer in found) or "no answer",
                 has_answer=bool(found),
             )
@@ -169,32 +174,21 @@ def memdaily_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
 def _message(one: Any, what: str) -> CaseSession:
     message = object_in(one, what)
     text = text_in(message["message"], f"{what}, message")
-    return CaseSession(_chinese_time(message["time"], what), (CaseTurn("user", text),))
+    return CaseSession(time_in(message["time"], what, _chinese_time), (CaseTurn("user", text),))
 
 
 def _daily_question(asked: Any, name: str, kind: str, places: dict[Any, int]) -> GoldQuestion:
     question = object_in(asked, name)
     named = list_in(question["target_step_id"], f"{name}, target_step_id")
-    gold = frozenset(places[one] for one in named if one in places)
-    return GoldQuestion(
-        id=name,
-        category=kind,
-        text=text_in(question["question"], f"{name}, question"),
-        at=_chinese_time(question["time"], name),
-        sessions=gold,
-        turns=frozenset((one, 0) for one in gold),
+    return GoldQuestion.of_turns(
+        name,
+        kind,
+        text_in(question["question"], f"{name}, question"),
+        frozenset((places[one], 0) for one in named if one in places),
+        at=time_in(question["time"], name, _chinese_time),
         reference=str(question["answer"] or "not given"),
         gold_missing=sum(one not in places for one in named),
     )
-
-
-def _chinese_time(text: Any, what: str) -> datetime:
-    match = _CHINESE_TIME.search(text_in(text, what))
-    try:
-        year, month, day, hour, minute = map(int, match.groups() if match else ())
-        return datetime(year, month, day, hour, minute, tzinfo=UTC)
-    except ValueError:
-        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
 
 
 # Conversation sets.
@@ -204,9 +198,9 @@ LOCOMO_CATEGORIES = dict(enumerate(_LOCOMO_NAMES, 1))
 NOT_SAID = "The conversation does not mention it."
 """The reference of an adversarial question: the file only has the answer to fall for."""
 DMR_ASKED_AT = datetime(2024, 1, 1, 12, tzinfo=UTC)
-_LONGMEMEVAL_TIME = re.compile(r"(\d{4})/(\d\d)/(\d\d) \(\w+\) (\d\d):(\d\d)")
+_LONGMEMEVAL_TIME = re.compile(r"\A(\d{4})/(\d\d)/(\d\d) \(\w+\) (\d\d):(\d\d)\Z")
+_longmemeval_time = partial(_time_by, _LONGMEMEVAL_TIME)
 _LOCOMO_TURN = re.compile(r"D:?(\d+):(\d+)")
-_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
 _DAY = timedelta(days=1)
 _PERIOD = re.compile(r"(\d+)\s*(minute|hour|day|week|month|year)s?", re.IGNORECASE)
 _HOURS = {"minute": 1 / 60, "hour": 1, "day": 24, "week": 168, "month": 720, "year": 8760}
@@ -228,7 +222,7 @@ def longmemeval_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
             raise LayoutError(f"has {len(talks)} haystack_sessions, but {len(others)} {what}")
     sessions = tuple(
         CaseSession(
-            _longmemeval_time(at, f"haystack_dates, {number}"),
+            time_in(at, f"haystack_dates, {number}", _longmemeval_time),
             tuple(_longmemeval_turns(talk, f"haystack_sessions, {number}")),
         )
         for number, (at, talk) in enumerate(zip(dates, talks, strict=True), 1)
@@ -237,7 +231,7 @@ def longmemeval_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
         id=name,
         category=text_in(item["question_type"], "question_type"),
         text=text_in(item["question"], "question"),
-        at=_longmemeval_time(item["question_date"], "question_date"),
+        at=time_in(item["question_date"], "question_date", _longmemeval_time),
         sessions=frozenset(place for place, one in enumerate(ids) if one in gold),
         turns=frozenset(
             (place, number)
@@ -261,15 +255,6 @@ def _longmemeval_turns(talk: Any, what: str) -> Iterator[CaseTurn]:
         )
 
 
-def _longmemeval_time(text: Any, what: str) -> datetime:
-    match = _LONGMEMEVAL_TIME.fullmatch(text_in(text, what))
-    try:
-        year, month, day, hour, minute = map(int, match.groups() if match else ())
-        return datetime(year, month, day, hour, minute, tzinfo=UTC)
-    except ValueError:
-        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
-
-
 def locomo_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
     """Yield a conversation with its questions, which are asked after its last session."""
     talk = object_in(item["conversation"], "conversation")
@@ -290,18 +275,14 @@ def locomo_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
             _locomo_turn(turn, f"session_{number}, {at}") for at, turn in enumerate(turns, 1)
         )
         key = f"session_{number}_date_time"
-        sessions.append(CaseSession(_locomo_time(talk[key], key), said))
+        sessions.append(CaseSession(time_in(talk[key], key, _locomo_time), said))
     name = str(place if item.get("sample_id") is None else item["sample_id"])
     questions = _locomo_questions(list_in(item["qa"], "qa"), places, name)
     yield Case(tuple(sessions), tuple(questions))
 
 
-def _locomo_time(text: Any, what: str) -> datetime:
-    said = text_in(text, what)
-    try:
-        return datetime.strptime(said, _LOCOMO_TIME).replace(tzinfo=UTC)
-    except ValueError:
-        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
+def _locomo_time(text: str) -> datetime:
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
 
 
 def _locomo_turn(turn: dict[str, Any], what: str) -> CaseTurn:
@@ -329,13 +310,11 @@ def _locomo_questions(
         category = LOCOMO_CATEGORIES[item["category"]]
         has_answer = category != ADVERSARIAL
         answer = reference_in(item.get("answer"), f"{what}, answer") if has_answer else NOT_SAID
-        yield GoldQuestion(
-            id=f"{name}:{number}",
-            category=category,
-            text=text_in(item["question"], f"{what}, question"),
-            at=None,
-            sessions=frozenset(session for session, _ in gold),
-            turns=gold,
+        yield GoldQuestion.of_turns(
+            f"{name}:{number}",
+            category,
+            text_in(item["question"], f"{what}, question"),
+            gold,
             reference=answer,
             has_answer=has_answer,
             gold_missing=sum(turn not in places for turn in named),
@@ -370,15 +349,8 @@ def dmr_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
         if wanted.strip() and wanted in _words(turn.text)
     )
     name = object_in(item.get("metadata", {}), "metadata").get("initial_data_id")
-    asked = GoldQuestion(
-        id=str(place if name is None else name),
-        category="dmr",
-        text=question,
-        at=DMR_ASKED_AT,
-        sessions=frozenset(session for session, _ in gold),
-        turns=gold,
-        reference=answer,
-    )
+    ident = str(place if name is None else name)
+    asked = GoldQuestion.of_turns(ident, "dmr", question, gold, at=DMR_ASKED_AT, reference=answer)
     yield Case(tuple(sessions), (asked,))
 
 

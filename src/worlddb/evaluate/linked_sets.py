@@ -64,12 +64,12 @@ def multihop_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
             gold = [str(title) for title in list_in(asked["gold"], f"{what}, gold")]
             found = frozenset((places[title], 0) for title in gold if title in places)
             questions.append(
-                _question(
+                GoldQuestion.of_turns(
                     f"{name}:{asked['id']}",
                     name,
                     text_in(asked["question"], what),
-                    reference_in(asked["answer"], f"{what}, answer"),
                     found,
+                    reference=reference_in(asked["answer"], f"{what}, answer"),
                     gold_missing=sum(title not in places for title in gold),
                 )
             )
@@ -91,12 +91,12 @@ def facts_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
         answers = [str(answer) for answer in list_in(accepted, f"answers, {number}")]
         gold = book.chain(text, answers) if is_chain else book.single(text, answers)
         questions.append(
-            _question(
+            GoldQuestion.of_turns(
                 f"{source}:{number}",
                 "multi-hop" if is_chain else "single-hop",
                 text,
-                "; ".join(answers) or "no answer",
                 frozenset((fact, 0) for fact in gold),
+                reference="; ".join(answers) or "no answer",
                 last=(gold[-1], 0) if gold and is_chain else None,
                 outdated=frozenset((twin, 0) for fact in gold for twin in book.twins(fact)),
             )
@@ -109,26 +109,6 @@ def facts_cases(item: dict[str, Any], place: int) -> Iterator[Case]:
 
 def _memory(text: str, at: datetime) -> CaseSession:
     return CaseSession(at, (CaseTurn(SPEAKER, text),))
-
-
-def _question(
-    ident: str,
-    category: str,
-    text: str,
-    reference: str,
-    gold: frozenset[tuple[int, int]],
-    **more: Any,
-) -> GoldQuestion:
-    return GoldQuestion(
-        id=ident,
-        category=category,
-        text=text,
-        at=None,
-        sessions=frozenset(session for session, _ in gold),
-        turns=gold,
-        reference=reference,
-        **more,
-    )
 
 
 class _Fact(NamedTuple):

@@ -6,8 +6,10 @@ import ipaddress
 import os
 import shutil
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -19,7 +21,6 @@ OURS = {"type", "command", "args", "env", "url", "headers", "http_headers"}
 OURS |= {"bearer_token_env_var", "cmd", "envs", "environment", "uri", "serverUrl", "httpUrl"}
 """The keys of an entry that we write; all others are the user's own."""
 ENVIRONMENTS = ("env", "envs", "environment")
-GOOSE_TIMEOUT_S = 300  # Goose's own default, which it wants to have in the file.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class McpClient:
     `folders` are the folders of its settings file by platform, "~" and variables unexpanded;
     `project` is its file in the folder of a project. `key` is the table of servers in the file.
     `types` are what its entries call a server that it starts and one that runs. `variable` is how
-    its settings name a variable of the environment (None: they do not); Codex has a key for a
+    its settings name a variable of the environment (empty: they do not); Codex has a key for a
     token's variable instead. `names` are its own names of "command", "env" and "url"; `more` is
     what its entries need besides; `one_command` has the arguments in one list with the command.
     """
@@ -38,13 +39,13 @@ class McpClient:
     title: str
     file: str
     folders: dict[str, str]
-    project: str | None
     key: str
+    project: str | None = None
     format: Literal["json", "toml", "yaml"] = "json"
-    types: tuple[str, str] | None = None
+    types: Sequence[str] = ()
     speaks_http: bool = True
     home_variable: str | None = None
-    variable: str | None = "${{env:{name}}}"
+    variable: str = "${{env:{name}}}"
     names: Mapping[str, str] = field(default_factory=dict)
     more: Mapping[str, Any] = field(default_factory=dict)
     one_command: bool = False
@@ -89,143 +90,14 @@ def _expanded(folders: dict[str, str]) -> str:
     return os.path.expanduser(folder)
 
 
-CLIENTS: dict[str, McpClient] = {
-    client.name: client
-    for client in (
-        McpClient(
-            name="claude",
-            title="Claude Desktop",
-            file="claude_desktop_config.json",
-            folders={
-                "linux": "~/.config/Claude",
-                "darwin": "~/Library/Application Support/Claude",
-                "win32": "%APPDATA%/Claude",
-            },
-            project=None,
-            key="mcpServers",
-            speaks_http=False,
-        ),
-        McpClient(
-            name="claude-code",
-            title="Claude Code",
-            file=".claude.json",
-            folders={"linux": "~"},
-            project=".mcp.json",
-            key="mcpServers",
-            types=("stdio", "http"),
-            home_variable="CLAUDE_CONFIG_DIR",
-            variable="${{{name}}}",
-        ),
-        McpClient(
-            name="cursor",
-            title="Cursor",
-            file="mcp.json",
-            folders={"linux": "~/.cursor"},
-            project=".cursor/mcp.json",
-            key="mcpServers",
-        ),
-        McpClient(
-            name="vscode",
-            title="VS Code",
-            file="mcp.json",
-            folders={
-                "linux": "~/.config/Code/User",
-                "darwin": "~/Library/Application Support/Code/User",
-                "win32": "%APPDATA%/Code/User",
-            },
-            project=".vscode/mcp.json",
-            key="servers",
-            types=("stdio", "http"),
-        ),
-        McpClient(
-            name="codex",
-            title="Codex",
-            file="config.toml",
-            folders={"linux": "~/.codex"},
-            project=".codex/config.toml",
-            key="mcp_servers",
-            format="toml",
-            home_variable="CODEX_HOME",
-        ),
-        McpClient(
-            name="windsurf",
-            title="Windsurf",
-            file="mcp_config.json",
-            folders={"linux": "~/.codeium/windsurf"},
-            project=None,
-            key="mcpServers",
-            names={"url": "serverUrl"},
-        ),
-        McpClient(
-            name="zed",
-            title="Zed",
-            file="settings.json",
-            folders={"linux": "~/.config/zed", "win32": "%APPDATA%/Zed"},
-            project=".zed/settings.json",
-            key="context_servers",
-            variable=None,
-        ),
-        McpClient(
-            name="gemini",
-            title="Gemini CLI",
-            file="settings.json",
-            folders={"linux": "~/.gemini"},
-            project=".gemini/settings.json",
-            key="mcpServers",
-            variable="${{{name}}}",
-            names={"url": "httpUrl"},
-        ),
-        McpClient(
-            name="copilot",
-            title="Copilot CLI",
-            file="mcp-config.json",
-            folders={"linux": "~/.copilot"},
-            project=None,
-            key="mcpServers",
-            types=("local", "http"),
-            home_variable="COPILOT_HOME",
-            more={"tools": ["*"]},
-        ),
-        McpClient(
-            name="opencode",
-            title="opencode",
-            file="opencode.json",
-            folders={"linux": "~/.config/opencode"},
-            project="opencode.json",
-            key="mcp",
-            types=("local", "remote"),
-            variable="{{env:{name}}}",
-            names={"env": "environment"},
-            more={"enabled": True},
-            one_command=True,
-        ),
-        McpClient(
-            name="cline",
-            title="Cline",
-            file="saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-            folders={
-                "linux": "~/.config/Code/User/globalStorage",
-                "darwin": "~/Library/Application Support/Code/User/globalStorage",
-                "win32": "%APPDATA%/Code/User/globalStorage",
-            },
-            project=None,
-            key="mcpServers",
-            types=("stdio", "streamableHttp"),
-        ),
-        McpClient(
-            name="goose",
-            title="Goose",
-            file="config.yaml",
-            folders={"linux": "~/.config/goose", "win32": "%APPDATA%/Block/goose/config"},
-            project=None,
-            key="extensions",
-            format="yaml",
-            types=("stdio", "streamable_http"),
-            names={"command": "cmd", "env": "envs", "url": "uri"},
-            more={"name": SERVER, "enabled": True, "timeout": GOOSE_TIMEOUT_S},
-        ),
-    )
-}
+def catalog(part: str) -> dict[str, dict[str, Any]]:
+    """Return the tables of `clients.toml` under "mcp" or "hooks", by the names of the clients."""
+    text = files("worlddb.faces.clients").joinpath("clients.toml").read_text("utf-8")
+    tables: dict[str, dict[str, Any]] = tomllib.loads(text)[part]
+    return tables
+
+
+CLIENTS = {name: McpClient(name=name, **table) for name, table in catalog("mcp").items()}
 
 
 def client_named(name: str) -> McpClient:
@@ -294,7 +166,7 @@ def http_entry(
             return entry | {"bearer_token_env_var": TOKEN_VARIABLE}
         told = token
         if in_project:
-            if client.variable is None:
+            if not client.variable:
                 raise InvalidInputError(
                     f"{client.title} reads no variable in its settings, and a project's settings "
                     "are no place for a token; leave --project out"

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from worlddb.errors import ConflictError, FormatError, InvalidInputError, StorageError
 from worlddb.faces import hooks
 from worlddb.faces.cli.command_files import landing
-from worlddb.faces.clients.client_catalog import SERVER, McpClient, merged_entry
+from worlddb.faces.clients.client_catalog import SERVER, McpClient, catalog, merged_entry
 from worlddb.faces.clients.settings_text import (
     append_json,
     parse_json,
@@ -383,54 +383,7 @@ class HookClient:
         return {"hooks": [{"type": "command", "command": command, "timeout": self.timeout}]}
 
 
-HOOK_CLIENTS: dict[str, HookClient] = {
-    client.name: client
-    for client in (
-        HookClient(
-            name="claude-code",
-            title="Claude Code",
-            folder="~/.claude",
-            file="settings.json",
-            project=".claude/settings.json",
-            home_variable="CLAUDE_CONFIG_DIR",
-        ),
-        HookClient(
-            name="codex",
-            title="Codex",
-            folder="~/.codex",
-            file="hooks.json",
-            project=".codex/hooks.json",
-            home_variable="CODEX_HOME",
-            note="Codex runs hooks that you trust: see /hooks there; older versions need "
-            "'hooks = true' under [features] in config.toml",
-        ),
-        HookClient(
-            name="cursor",
-            title="Cursor",
-            folder="~/.cursor",
-            file="hooks.json",
-            project=".cursor/hooks.json",
-            form="commands",
-        ),
-        HookClient(
-            name="gemini",
-            title="Gemini CLI",
-            folder="~/.gemini",
-            file="settings.json",
-            project=".gemini/settings.json",
-            timeout=TIMEOUT_S * 1_000,
-        ),
-        HookClient(
-            name="copilot",
-            title="Copilot CLI",
-            folder="~/.copilot",
-            file="hooks/worlddb.json",
-            project=".github/hooks/worlddb.json",
-            form="shells",
-            home_variable="COPILOT_HOME",
-        ),
-    )
-}
+HOOK_CLIENTS = {name: HookClient(name=name, **table) for name, table in catalog("hooks").items()}
 
 
 def hook_client(name: str) -> HookClient:
