@@ -144,5 +144,5 @@ def test_what_is_no_list_of_texts_is_refused(texts: Any) -> None:
 
 
 def test_a_kind_that_is_neither_query_nor_document_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="use 'query' or 'document'"):
+    with pytest.raises(InvalidInputError, match="use one of query, document"):
         checked(Given(), ["text"], "passage")  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def test_proposals_are_listed_and_decided_in_scope(memory: Memory, bob: Memory) 
         bob.identity(one.left)
     assert memory.undo_merge(one.edge).status == "pending"
     assert memory.decide_merge(one.edge, "reject").status == "rejected"
-    with pytest.raises(InvalidInputError, match="use accept, reject or undo"):
+    with pytest.raises(InvalidInputError, match="use one of accept, reject, undo"):
         memory.decide_merge(one.edge, "maybe")  # type: ignore[arg-type]
     assert memory.db.log()[-1].actor == "memory"
 

@@ -23,7 +23,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_choice, check_whole
 
 Vectors: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["query", "document"]
@@ -70,8 +70,7 @@ def checked(embedder: Embedder, texts: Sequence[str], kind: Kind) -> Vectors:
         InvalidInputError: `texts` is not a list of texts, or `kind` is unknown.
         ProviderError: the embedder failed, or its result has a wrong shape, type or value.
     """
-    if kind not in ("query", "document"):
-        raise InvalidInputError(f"kind {kind!r}: use 'query' or 'document'")
+    check_choice(kind, "kind", ("query", "document"))
     given = _texts(texts)
     places = [place for place, text in enumerate(given) if text]
     size = max(1, int(getattr(embedder, "batch_size", BATCH_SIZE)))

@@ -20,7 +20,7 @@ from inspect import getattr_static
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from worlddb.errors import ConflictError, InvalidInputError, ProviderError, WorldDBError
-from worlddb.model.inputs import encode_text
+from worlddb.model.inputs import check_choice, encode_text
 from worlddb.model.records import Edge, Node
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, Head
@@ -77,8 +77,7 @@ class Search:
         models_dir: str | os.PathLike[str] | None,
         names: NameIndex,
     ) -> None:
-        if pooling not in POOLINGS:
-            raise InvalidInputError(f"pooling {pooling!r}: use one of {', '.join(POOLINGS)}")
+        check_choice(pooling, "pooling", POOLINGS)
         self._store = store
         self._given = embedder
         self._models_dir = models_dir

@@ -37,7 +37,7 @@ from worlddb.ingest.plan import Outcome, RefusedRelationError, Relation, WritePl
 from worlddb.ingest.write_request import NOTHING, Target, WorldDestination, WriteRequest
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
-from worlddb.model.inputs import Instant, Limits, check_whole, from_micros, to_micros
+from worlddb.model.inputs import Instant, Limits, check_choice, check_whole, from_micros, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
@@ -107,8 +107,7 @@ def check_when(recluster: str) -> None:
     Raises:
         InvalidInputError: it is none of "later", "now" and "off".
     """
-    if recluster not in ("later", "now", "off"):
-        raise InvalidInputError(f"recluster {recluster!r}: use 'later', 'now' or 'off'")
+    check_choice(recluster, "recluster", ("later", "now", "off"))
 
 
 def extractor_of(given: Extractor | str | None) -> Extractor:

@@ -20,6 +20,7 @@ from worlddb.memory.scope_view import (
     find_memory,
     generations,
     inside_memories,
+    one_scope,
     page,
     successors,
 )
@@ -187,8 +188,7 @@ class MemoryEnder:
 
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; a bound caller may name only its own."""
-        if not groups_of(given):
-            raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
+        one_scope(given, what)
         return self.scopes.owned(given, what)
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:

@@ -28,7 +28,7 @@ from worlddb.memory.reads import (
 from worlddb.memory.results import Page, ReadPage, Remembered, Scope, ScopePage
 from worlddb.memory.scope_view import CHUNK, CallerScopes, filtered_view, find_inside, page
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_whole, to_micros
+from worlddb.model.inputs import Instant, check_choice, check_whole, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -299,8 +299,8 @@ def list_scopes(
     """
     scopes = reader.scopes
     check_whole(limit, "limit", 1, PAGE_MAX)
-    if kind is not None and kind not in KINDS:
-        raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(KINDS)}")
+    if kind is not None:
+        check_choice(kind, "kind", KINDS)
     with scopes.viewing(scopes.bounds, ended=include_retired) as view:
         is_own = _own_scopes(scopes, view)
         if scopes.bounds:

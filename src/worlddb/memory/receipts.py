@@ -45,7 +45,7 @@ from worlddb.memory.endings import ALL, check_confirmed
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_sight import OwnHistory
-from worlddb.memory.scope_view import CallerScopes, generations, page
+from worlddb.memory.scope_view import CallerScopes, generations, one_scope, page
 from worlddb.model.address import BLIND_BYTES, EMPTY, Id
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.proof import HistoryProof
@@ -100,9 +100,7 @@ def export(
         RejectedError: the scope is outside the bounds of this memory.
         StorageError: the key for receipts cannot be made or read.
     """
-    named = [name for group in groups_of(scope) for name in group]
-    if len(named) != 1:
-        raise InvalidInputError("export: name one scope: user_id, agent_id, app_id or run_id")
+    named = [one_scope(scope, "export")]
     groups = reader.scopes.groups(scope)
     if confirm is not None:
         check_confirmed(confirm, named, "export")

@@ -27,7 +27,7 @@ from worlddb.memory.scope_view import (
     refuse_untrusted,
 )
 from worlddb.model.address import Id, content_key
-from worlddb.model.inputs import Instant, from_micros, to_micros
+from worlddb.model.inputs import Instant, check_choice, from_micros, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import (
     SCOPE,
@@ -217,8 +217,7 @@ class GrantKeeper:
                 in full.
             StorageError, ConflictError: the store cannot be written.
         """
-        if right not in ("read", "write"):
-            raise InvalidInputError(f"right {right!r:.40}: use 'read' or 'write'")
+        check_choice(right, "right", ("read", "write"))
         named, receiver = self.scopes.owned(scope, "grant"), scope_named(to)
         if confirm is not None:
             check_confirmed(confirm, [named], "grant")

@@ -32,13 +32,14 @@ from worlddb.memory.scope_view import (
     find_memory,
     generations,
     inside_memories,
+    one_scope,
     page,
     view_of,
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Message
-from worlddb.model.inputs import check_whole, from_micros
+from worlddb.model.inputs import check_choice, check_whole, from_micros
 from worlddb.model.origin import FULL, SECRETS, SETTINGS, USUAL_TRUST, check_trust, level_of
 from worlddb.model.records import SCOPE, Plain, ScopeIds, ScopeName, groups_of, scope_named
 from worlddb.model.text_safety import (
@@ -141,15 +142,15 @@ class RetentionKeeper:
             StorageError, ConflictError: the store cannot be written.
         """
         self.scopes.refuse_bound("a retention policy")
-        named = _one_scope(scope)
+        named = one_scope(scope, "set_retention")
         if keep_days is None and then is None and hold is None:
             raise InvalidInputError("set_retention: give keep_days, then or hold")
         if keep_days is not None:
             check_whole(keep_days, "keep_days", 0, DAYS_MAX)
-        if then not in (None, "retire", "erase"):
-            raise InvalidInputError(f"then {then!r:.40}: use 'retire' or 'erase'")
-        if hold not in (None, "on", "off"):
-            raise InvalidInputError(f"hold {hold!r:.40}: use 'on' or 'off'")
+        if then is not None:
+            check_choice(then, "then", ("retire", "erase"))
+        if hold is not None:
+            check_choice(hold, "hold", ("on", "off"))
         with self.db.transaction(self.actor) as tx:
             with self._now() as view:
                 rows = generations(view.reader, named)[-1:]
@@ -291,15 +292,6 @@ def _policy(scope: ScopeName, metadata: Mapping[str, Any]) -> RetentionPolicy:
     return RetentionPolicy(scope=scope, **(given if isinstance(given, Mapping) else {}))
 
 
-def _one_scope(scope: Mapping[str, Any]) -> ScopeName:
-    named: Sequence[ScopeName] = [name for group in groups_of(scope) for name in group]
-    if len(named) != 1:
-        raise InvalidInputError(
-            "set_retention: name one scope: user_id, agent_id, app_id or run_id"
-        )
-    return named[0]
-
-
 # Secret check: what becomes of keys, tokens, passwords and card numbers in a text to remember.
 #
 # Every write looks for a hint (`MAYBE`), which costs a few microseconds; only a text that has one
@@ -384,17 +376,6 @@ def settings_of(held: Mapping[str, Any]) -> TrustSettings:
     return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
 
 
-def check_secret_rule(given: str) -> str:
-    """Return a rule for secrets after a check that there is such a rule.
-
-    Raises:
-        InvalidInputError: there is no such rule.
-    """
-    if given not in SECRET_RULES:
-        raise InvalidInputError(f"secrets {given!r:.40}: use one of {', '.join(SECRET_RULES)}")
-    return given
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustKeeper:
     """Reads and changes the trust settings of scopes, and decides on what is in quarantine."""
@@ -433,7 +414,8 @@ class TrustKeeper:
         """
         more: dict[str, str] = dict(check_trust(trust or {}))
         if secrets is not None:
-            more[SECRETS] = check_secret_rule(secrets)
+            check_choice(secrets, "secrets", SECRET_RULES)
+            more[SECRETS] = secrets
         if not more:
             raise InvalidInputError("set_trust: give trust, such as {'web': 'low'}, or secrets")
         if self.writer.scopes.bounds or self.writer.origin is not None:
@@ -484,8 +466,7 @@ class TrustKeeper:
             RejectedError: the scope is outside the bounds, or the caller is not trusted in full.
             StorageError: the store cannot be written.
         """
-        if decision not in DECISIONS:
-            raise InvalidInputError(f"decision {decision!r:.40}: use 'release', 'reject' or 'wait'")
+        check_choice(decision, "decision", DECISIONS)
         writer, reach = self.writer, self.writer.scopes.reach(scope)
         with writer.scopes.viewing(reach, ended=True) as view:
             node = find_memory(view, id)[1]

@@ -146,13 +146,11 @@ class CallerScopes:
             InvalidInputError: not exactly one scope is named.
             RejectedError: it is not the caller's own.
         """
-        named = [name for group in groups_of(given) or self.bounds for name in group]
-        if len(named) != 1:
-            raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
+        named = one_scope(given, what, self.bounds)
         # Inside bounds of two kinds the caller owns no whole scope: others are in it, too.
-        if self.bounds and (len(self.bounds) > 1 or named[0] not in self.bounds[0]):
-            raise RejectedError(f"{named[0]} is not yours; a bound caller decides on its own scope")
-        return named[0]
+        if self.bounds and (len(self.bounds) > 1 or named not in self.bounds[0]):
+            raise RejectedError(f"{named} is not yours; a bound caller decides on its own scope")
+        return named
 
     def own_commit(
         self, commit: Commit | None, home: ScopeName | None = None
@@ -254,6 +252,18 @@ class CallerScopes:
     def view(self, reader: Reader, groups: Groups, moment: Moment, ended: bool = False) -> View:
         """Return what can be seen inside scopes; without any, everything."""
         return view_of(reader, groups, moment, ended, present=bool(self.bounds))
+
+
+def one_scope(given: Mapping[str, Any], what: str, usual: Groups = ()) -> ScopeName:
+    """Return the one scope that the call `what` names, or else the one scope of `usual`.
+
+    Raises:
+        InvalidInputError: there is not exactly one.
+    """
+    named = [name for group in groups_of(given) or usual for name in group]
+    if len(named) != 1:
+        raise InvalidInputError(f"{what}: name one scope: user_id, agent_id, app_id or run_id")
+    return named[0]
 
 
 @lru_cache(maxsize=SCOPES_CACHED)

@@ -50,7 +50,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_whole, to_micros
+from worlddb.model.inputs import Instant, check_choice, check_whole, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import (
     NOW,
@@ -248,8 +248,7 @@ class ScopedGraph:
             RejectedError: the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """
-        if decision not in STATUS_AFTER:
-            raise InvalidInputError(f"decision {decision!r:.40}: use accept, reject or undo")
+        check_choice(decision, "decision", STATUS_AFTER)
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             edge = self._edge(view, id).edge.id
         engine = self.db.engine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -230,14 +230,23 @@ def check_names(given: Any, what: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in several)
 
 
+def check_choice(value: Any, what: str, choices: Collection[str]) -> None:
+    """Refuse a value that is none of the choices of an option.
+
+    Raises:
+        InvalidInputError: it is none of them.
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise InvalidInputError(f"{what} {value!r:.40}: use one of {', '.join(choices)}")
+
+
 def check_direction(direction: str) -> None:
     """Check the direction in which edges are followed.
 
     Raises:
         InvalidInputError: not one of out, in, both.
     """
-    if not isinstance(direction, str) or direction not in ("out", "in", "both"):
-        raise InvalidInputError(f"direction {direction!r}: use 'out', 'in' or 'both'")
+    check_choice(direction, "direction", ("out", "in", "both"))
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:

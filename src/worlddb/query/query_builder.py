@@ -21,6 +21,7 @@ from worlddb.model.address import ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
+    check_choice,
     check_direction,
     check_whole,
     check_words,
@@ -229,8 +230,7 @@ class QueryBuilder:
         Raises:
             InvalidInputError: no words, too many words, or an unknown `match`.
         """
-        if match not in get_args(TextMatch):
-            raise InvalidInputError(f"match {match!r}: use one of {', '.join(get_args(TextMatch))}")
+        check_choice(match, "match", get_args(TextMatch))
         plain = words.replace("\0", " ") if isinstance(words, str) else words
         encode_text(plain, "text", TEXT_BYTES_MAX)
         if not words.strip():

@@ -47,6 +47,7 @@ from worlddb.faces.mcp.memory_tools import (
     tool_of,
 )
 from worlddb.faces.mcp.tool_answers import Answer, MemoryAnswer, answer_of, shortened
+from worlddb.model.inputs import check_choice
 from worlddb.model.text_safety import visible_json
 
 if TYPE_CHECKING:
@@ -164,8 +165,7 @@ def add_resources(server: MCPServer, memory_for: MemorySource, runner: CallRunne
 
 
 def _scope(kind: str, value: str) -> dict[str, Any]:
-    if kind not in SCOPE_KINDS:
-        raise InvalidInputError(f"kind {kind!r:.40}: use one of {', '.join(SCOPE_KINDS)}")
+    check_choice(kind, "kind", SCOPE_KINDS)
     return {f"{kind}_id": value}
 
 
