@@ -139,4 +139,7 @@ def test_an_empty_answer_says_of_what_there_is_nothing(tmp_path: Path) -> None:
     ):
         assert inside(command, *store).err.startswith(told)
     assert inside("trust", *store).out.splitlines()[0].split() == ["user", "full"]
-    assert "nothing was written after commit 1" in inside("diff", "1", *store).err
+    ident = inside("list", "--json", *store).data["memories"][0]["id"]
+    pinned = inside("pin", ident, *store).out
+    assert ["pinned", "True"] in [line.split() for line in pinned.splitlines()]
+    assert "nothing was written after commit 2" in inside("diff", "2", *store).err

@@ -157,6 +157,8 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["write", ""], 2, "no text to remember"),
         (["write", "x", "--metadata", "[1]"], 2, "--metadata: give a JSON object"),
         (["write", "x", "--metadata", "{"], 2, "--metadata: is not JSON"),
+        (["list", "--where", "topic=tea"], 2, '--where: is not JSON, such as {"topic": "tea"}:'),
+        (["write", "--messages", "-"], 2, "stdin: is empty"),
         (["write", "x", "--at", "yesterday"], 2, "at"),
         (["write", "x", "--user-id", " "], 2, "user_id"),
         (["write", "x", "--user-id", "a\x1bb"], 2, "control characters"),

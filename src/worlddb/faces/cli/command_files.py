@@ -223,8 +223,8 @@ def given_text(text: str) -> str:
         return _decoded(file.read(), "stdin")
 
 
-def given_json(text: str, where: str) -> Any:
-    """Return the data of a JSON text.
+def given_json(text: str, where: str, example: str = "") -> Any:
+    """Return the data of a JSON text; `example` shows the error's reader what is wanted.
 
     Raises:
         InvalidInputError: the text is not JSON.
@@ -234,7 +234,9 @@ def given_json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidInputError(f"{where}: is not JSON: {error}") from None
+        place = "stdin" if where == STDIN else where
+        told = f"is not JSON{example and f', such as {example}'}: {error}"
+        raise InvalidInputError(f"{place}: {told if text.strip() else 'is empty'}") from None
 
 
 def given_messages(name: str) -> list[dict[str, Any]]:
@@ -264,9 +266,10 @@ def given_mapping(text: str, where: str) -> dict[str, Any]:
     Raises:
         InvalidInputError: the text is not a JSON object.
     """
-    found = given_json(text, where)
+    example = '{"topic": "tea"}'
+    found = given_json(text, where, example)
     if not isinstance(found, dict):
-        raise InvalidInputError(f'{where}: give a JSON object, such as {{"topic": "tea"}}')
+        raise InvalidInputError(f"{where}: give a JSON object, such as {example}")
     return found
 
 

@@ -370,6 +370,21 @@ def print_memories(page: MemoryPage, as_json: bool, empty: str) -> None:
     _print_page(headers, [row(memory) for memory in page], page.next_cursor, empty)
 
 
+def print_memory(memory: Remembered, as_json: bool, _: str = "") -> None:
+    """Print one memory, as a call that changed it returns it."""
+    if as_json:
+        print_json(memory.to_dict())
+        return
+    print_fields(
+        [
+            ("id", memory.id.short),
+            ("text", preview(memory.text)),
+            ("scopes", scopes_text(memory.scopes)),
+            *((key, str(value)) for key, value in memory.metadata.items()),
+        ]
+    )
+
+
 def print_scopes(page: ScopePage, as_json: bool, empty: str) -> None:
     """Print a page of scopes."""
     if as_json:
@@ -503,6 +518,7 @@ PRINTERS: dict[str, Callable[[Any, bool, str], None]] = {
     "Written": print_written,
     "Retired": lambda done, as_json, _: print_retired([done], as_json),
     "MemoryPage": print_memories,
+    "Remembered": print_memory,
     "ScopePage": print_scopes,
     "Subgraph": print_subgraph,
     "Edge": print_edge,
