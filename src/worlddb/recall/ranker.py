@@ -123,6 +123,10 @@ class TextGraph(Protocol):
     def ways(self) -> Mapping[int, Way]:
         """How each text was reached, by row."""
 
+    @property
+    def names(self) -> Mapping[int, Set[str]]:
+        """The names in the question that lead straight to each text, by row."""
+
     def passed_on(self, given: Mapping[int, float]) -> Mapping[int, float]:
         """Return what each candidate gets if some candidates give; both by place."""
 
