@@ -187,5 +187,6 @@ def taking_turns(rankings: Sequence[Ranking]) -> Ranking:
         lanes={name: lane(name) for name in whole.lanes},
         parts=parts,
         ways={row: way for own in reversed(rankings) for row, way in own.ways.items()},
+        names={row: names for own in reversed(rankings) for row, names in own.names.items()},
         stated=stated,
     )

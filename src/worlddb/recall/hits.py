@@ -309,7 +309,8 @@ def _signals(
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
-    return signals_of(asked, rows, texts, places, *noted)
+    names = [ranking.names.get(row, ()) for row in rows]
+    return signals_of(asked, rows, texts, places, *noted, names)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:
