@@ -274,19 +274,23 @@ class ScopedGraph:
     ) -> Split:
         """Give a second bearer of a name a node of their own, with the memories that mean them.
 
+        The name is given as said, or by its id.
+
         Raises:
-            InvalidInputError: none of the memories speaks of that name, or all that do were given.
+            InvalidInputError: several bear that name; none of the memories speaks of it, or all
+                that do were given.
             NotFoundError: there is no such name or memory here.
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
         given = [memories] if isinstance(memories, bytes | str) else list(memories)
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
-            entity = find_inside(view, id)[1].id
+            meant = self._view(view.reader, self.scopes.groups(scope))
+            [entity] = view.reader.bodies([find_named(view, meant, id)])
             mine = [find_memory(view, one)[1].id for one in given]
         engine = self.db.engine
         tx = self.db.transaction(self.actor, origin=self.origin)
-        return self._own(split(engine.store, engine.clock, tx, entity, mine))
+        return self._own(split(engine.store, engine.clock, tx, Id(entity.id), mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
         """Return all that was accepted as the same as a name, which is given as said or by its id.
