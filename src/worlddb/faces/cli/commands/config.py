@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -278,7 +279,8 @@ def run_config(args: argparse.Namespace) -> int:
 def _cell(value: Any) -> str:
     if value is None or value == []:
         return "-"
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    cells = value if isinstance(value, list) else [value]
+    return ", ".join(json.dumps(one) if isinstance(one, dict) else str(one) for one in cells)
 
 
 # `worlddb hook`: answer an event of a coding client.
