@@ -50,7 +50,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_choice, check_whole, to_micros
+from worlddb.model.inputs import Instant, check_choice, check_integer, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import (
     NOW,
@@ -224,7 +224,7 @@ class ScopedGraph:
             InvalidInputError: no such status, or the limit is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         with self.scopes.viewing(self.scopes.groups(scope), ended=True) as view:
             wanted: Any = None if status == "all" else status
             found = lookup.proposals(view.reader, wanted, view.moment)
@@ -322,7 +322,7 @@ class ScopedGraph:
             InvalidInputError: the limit is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         with self.scopes.viewing(self.scopes.groups(scope)) as view:
             found = lookup.conflicts(view.reader, view.moment, include_settled)[::-1]
             kept = pairs_inside(view, [(one.left, one.right) for one in found])
@@ -399,7 +399,7 @@ class ScopedGraph:
             InvalidInputError: the limit is wrong, or no page begins at that cursor.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         reach = self.scopes.reach(scope)
         with self.db.engine.store.read() as reader:
             head = reader.head().seq
@@ -435,14 +435,14 @@ class ScopedGraph:
         """
         reach = self.scopes.reach(scope)
         if limit is not None:
-            check_whole(limit, "limit", 1)
+            check_integer(limit, "limit", 1)
         with self.db.engine.store.read() as reader:
             if not reach:
                 return diff(reader, first, last, limit)
             view = self._view(reader, reach)
             if self.scopes.bounds:
                 for number in (first, last):
-                    check_whole(number, "diff", 0)
+                    check_integer(number, "diff", 0)
                 history = OwnHistory(self.scopes, reader, view)
                 first, last = history.upper(first), history.upper(last)
             sight = Sight(partial(sees, view), partial(sees_change, view))
