@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id
 from worlddb.model.drafts import Summarizer
-from worlddb.model.inputs import Limits, check_whole, encode_text, premises_of, to_micros
+from worlddb.model.inputs import Limits, check_integer, encode_text, premises_of, to_micros
 from worlddb.model.records import NOW, Node, Plain
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
@@ -157,8 +157,8 @@ class ConsolidationOptions:
 
     def __post_init__(self) -> None:
         encode_text(self.actor, "actor", ACTOR_BYTES_MAX)
-        check_whole(self.worlds_max, "worlds_max", 1)
-        check_whole(self.edges_max, "edges_max", 1)
+        check_integer(self.worlds_max, "worlds_max", 1)
+        check_integer(self.edges_max, "edges_max", 1)
         age = _micros(self.min_age)
         if age < 0:
             raise InvalidInputError(

@@ -370,11 +370,13 @@ def open_memory(
     migrate: bool = True,
     actor: str,
     consolidates: bool = False,
+    declares: bool | None = None,
 ) -> Memory:
     """Open the store as `worlddb.Memory`; without `create` it must exist.
 
     With `consolidates` it is consolidated in the background, if the settings say how often. With
-    `create` the edge types of the settings are declared; who only reads writes nothing.
+    `declares`, or else with `create`, the edge types of the settings are declared; who only reads
+    writes nothing.
     """
     from worlddb.memory.memory import Memory
 
@@ -393,8 +395,15 @@ def open_memory(
         actor=actor,
         consolidate_every_s=settings.consolidate_every_s if consolidates else None,
     )
+    return (
+        with_edge_types(memory, settings) if (declares or (create and declares is None)) else memory
+    )
+
+
+def with_edge_types(memory: Memory, settings: Settings) -> Memory:
+    """Return an open memory after declaring the edge types of the settings; closed on an error."""
     try:
-        for given in settings.edge_types if create else ():
+        for given in settings.edge_types:
             _declare(memory, given)
     except BaseException:
         memory.close()

@@ -231,7 +231,9 @@ Find proposals with {proposals}.""",
         summary="Give a second bearer of a name a node of their own",
         help="Tell two people of one name apart: name the memories that speak of the second.",
         parameters=(
-            _id("id", "The id in hex of the name that two people bear."),
+            NAME._replace(
+                help="The name that two people bear, as it is said in the scope; or its id in hex."
+            ),
             needed(
                 "memories",
                 "names",

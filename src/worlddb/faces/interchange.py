@@ -24,7 +24,7 @@ from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_view import DEFAULT_USER
-from worlddb.model.origin import ORIGINS, USER, at_most
+from worlddb.model.origin import ORIGINS, USER, less_trusted_of
 from worlddb.model.text_safety import without_secret_values, without_secrets
 
 # One item of an import, and what readers of all formats need.
@@ -467,7 +467,7 @@ def _write(
         source=f"import {kind}",
         metadata=without_secret_values(told) or None,
         idempotency_key=f"import:{key}",
-        origin=at_most(item.origin, "import"),
+        origin=less_trusted_of(item.origin, "import"),
         **scope,
     )
     counts.created += done.created

@@ -19,7 +19,7 @@ from worlddb.ingest.write_request import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.origin import FULL, Origin, level_of
+from worlddb.model.origin import FULL, Origin, trust_level
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -592,5 +592,5 @@ def refuse_untrusted(
         return
     rows = [] if scope is None else generations(reader, scope)[-1:]
     world = Id(reader.world(rows[0] if rows else ROOT_ROW).id)
-    if level_of((origin,), TrustLevels(reader).settings(world)) < FULL:
+    if trust_level((origin,), TrustLevels(reader).settings(world)) < FULL:
         raise RejectedError(f"only a caller who is trusted in full may {what}")

@@ -23,7 +23,7 @@ from worlddb.model.inputs import (
     Instant,
     check_choice,
     check_direction,
-    check_whole,
+    check_integer,
     check_words,
     encode_text,
     to_micros,
@@ -268,7 +268,7 @@ class QueryBuilder:
         """
         check_direction(direction)
         chosen = check_words(types, "traverse: edge type")
-        check_whole(hops, "hops", 1, HOPS_MAX)
+        check_integer(hops, "hops", 1, HOPS_MAX)
         return self._then(Op(kind="traverse", types=chosen, direction=direction, hops=hops))
 
     def filter_type(self, *types: str | Iterable[str]) -> QueryBuilder:
@@ -358,7 +358,7 @@ class QueryBuilder:
         Raises:
             InvalidInputError: `n` is not positive.
         """
-        return self._then(Op(kind="limit", count=check_whole(n, "limit", 1)))
+        return self._then(Op(kind="limit", count=check_integer(n, "limit", 1)))
 
     # -- running ----------------------------------------------------------------------------------
 

@@ -425,7 +425,8 @@ class GraphLane:
     """The graph lane of one question: its scores, and its spreading among candidates.
 
     `gains` has what names and claims in the question give, by row. `ways` has the way to each text
-    that was reached, by row; it grows while scores are passed on.
+    that was reached, by row; it grows while scores are passed on. `names` has the names in the
+    question that lead straight to each text, by row.
     """
 
     def __init__(
@@ -444,6 +445,10 @@ class GraphLane:
         self._claimed = spreading.claimed(question, asker)
         self.gains: Counter[int] = Counter()
         self.ways: dict[int, Way] = {}
+        self.names: dict[int, set[str]] = {}
+        for lift in self._lifted:
+            for row in lift.ways:
+                self.names.setdefault(row, set()).add(lift.key)
         for ways in (*(lift.ways for lift in self._lifted), self._claimed):
             for row, way in ways.items():
                 self.gains[row] += way.gain  # type: ignore[assignment]

@@ -2,14 +2,10 @@
 
     lanes, words, speakers, days, turns around ──▶ Σ weight × feature ──▶ score and its parts
 
-Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. No feature depends on
-the scale of an embedder or on the size of a world: each is a share from 0 to 1, or standardised
-(`standing_out`). No feature depends on the weight of another, so the weights can be fitted from
-what hits tell of themselves (`worlddb eval fit`). Where the embedder keeps a vector per word, the
-best candidates are also compared word by word (`late`), else by single words (`synonyms`).
-
-No language model takes part and nothing is random. Every number stands in `index/ranking.json`,
-which also says where the number comes from.
+Each feature is a share from 0 to 1, or a score standardised over the candidates (`standing_out`),
+so no feature depends on an embedder's scale or a world's size. No feature depends on the weight of
+another, so weights can be fitted from the parts of hits (`worlddb eval fit`). No language model
+takes part, nothing is random, and every number stands in `index/ranking.json` with its origin.
 """
 
 from __future__ import annotations
@@ -122,6 +118,10 @@ class TextGraph(Protocol):
     @property
     def ways(self) -> Mapping[int, Way]:
         """How each text was reached, by row."""
+
+    @property
+    def names(self) -> Mapping[int, Set[str]]:
+        """The names in the question that lead straight to each text, by row."""
 
     def passed_on(self, given: Mapping[int, float]) -> Mapping[int, float]:
         """Return what each candidate gets if some candidates give; both by place."""

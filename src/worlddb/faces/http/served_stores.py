@@ -32,7 +32,7 @@ from worlddb.errors import (
 from worlddb.faces.call_parts import Call
 from worlddb.faces.calls import CALLS
 from worlddb.faces.diagnosis import Diagnosis, diagnosis_of, examine_served, ok
-from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
+from worlddb.faces.face_settings import Settings, embedder_of, extractor_of, with_edge_types
 from worlddb.faces.http.access_tokens import Access, AccessToken, access_of, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.http_problems import too_many
@@ -442,16 +442,18 @@ def tenant_stores(settings: Settings, path: str) -> TenantStores:
     embedder, extractor = embedder_of(settings), extractor_of(settings)
 
     def make(store: str) -> Memory:
-        return Memory(
+        memory = Memory(
             store,
             embedder=embedder,
             models_dir=settings.models_dir,
             verify_reads=settings.verify_reads,
+            audit_reads=settings.audit_reads,
             key=tenant_key(settings, store),
             extractor=extractor,
             user_id=settings.user_id,
             actor="http",
         )
+        return with_edge_types(memory, settings)
 
     def erase(tenant: str, receipt: bool) -> TenantErasure:
         return erase_tenant(replace(settings, stores=path), tenant, receipt=receipt)
