@@ -211,8 +211,9 @@ class OAuthTokens:
         """Return the highest role that the scopes of a token stand for."""
         granted: set[str] = set()
         for name in ("scope", "scp"):  # The second is what some providers write instead.
-            held = claims.get(name, "")
-            granted.update(held.split() if isinstance(held, str) else map(str, held or ()))
+            held = claims.get(name)
+            said = held.split() if isinstance(held, str) else held if isinstance(held, list) else ()
+            granted.update(one for one in said if isinstance(one, str))
         roles = {role for scope, role in self._rules.roles.items() if scope in granted}
         if not roles:
             wanted = " ".join(self._rules.roles)
