@@ -368,3 +368,10 @@ def test_order_is_told(db: WorldDB) -> None:
     lines = answer.to_text().splitlines()
     assert lines[0].endswith(f"peace (after {war.short})")
     assert lines[1].endswith(f"vote (caused by {peace.short})")
+
+
+def test_a_hostile_line_is_refused_or_plain_text(db: WorldDB) -> None:
+    assert len(db.run(f"text tea | where a={'[' * 3_000}")) == 0
+    for step in ("limit ", "traverse refers_to hops="):
+        with pytest.raises(InvalidInputError, match="too large a number"):
+            db.run(f"text tea | {step}{'9' * 5_000}")

@@ -48,6 +48,7 @@ from worlddb.write.transaction import Transaction
 
 ANY = "any"
 """As `expected`: write whatever version there is."""
+FOLDERS_MAX = 100  # Each is a world in the one above, so what it costs grows with its depth.
 MATCHES_MAX = 1_000  # Lines that one grep returns; nobody reads more.
 
 
@@ -423,7 +424,14 @@ class FileChanges:
         self._end(tree, place)
 
     def folder(self, names: Sequence[str]) -> Id:
-        """Return a folder; it and its missing parents are created."""
+        """Return a folder; it and its missing parents are created.
+
+        Raises:
+            InvalidInputError: it is too deep.
+        """
+        if len(names) > FOLDERS_MAX:
+            told = path_of(names)
+            raise InvalidInputError(f"path {told!r:.80}: more than {FOLDERS_MAX} folders deep")
         home = self.home.find(self.tx.reader)
         parent = self.home.make(self.tx) if home is None else Id(self.tx.reader.world(home).id)
         for depth in range(len(names) + 1):

@@ -272,13 +272,10 @@ class ScopedGraph:
     def split(
         self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
     ) -> Split:
-        """Give a second bearer of a name a node of their own, with the memories that mean them.
-
-        The name is given as said, or by its id.
+        """Give a second bearer of a name, as said or by its id, a node with memories of their own.
 
         Raises:
-            InvalidInputError: several bear that name; none of the memories speaks of it, or all
-                that do were given.
+            InvalidInputError: several bear it; none of the memories speaks of it, or all do.
             NotFoundError: there is no such name or memory here.
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.

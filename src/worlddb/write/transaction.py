@@ -30,6 +30,7 @@ from worlddb.model.origin import USER, Origin, check_origin
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 from worlddb.ontology.registry import (
+    DECLARED_MAX,
     VERSION_BYTES_MAX,
     EdgeDeclaration,
     Registration,
@@ -539,6 +540,8 @@ class Ontology:
         for shipped in wanted.keys() & {handler.type for handler in default_handlers()}:
             raise InvalidInputError(f"{shipped!r} ships with WorldDB; choose another name")
         missing = [one for one in wanted.values() if one not in [it.declaration for it in there]]
+        if len({one.type for one in there} | {one.type for one in missing}) > DECLARED_MAX:
+            raise InvalidInputError(f"declare: a world has up to {DECLARED_MAX:,} types of its own")
         if missing:
             with transact(
                 self._store, self._registry, actor=actor, bulk=False, limits=self._limits

@@ -276,13 +276,23 @@ def _memories(
 
 
 def is_before_the_model(memory: Mapping[str, Any], event: HookEvent, files: SessionFiles) -> bool:
-    """Return whether a memory comes from this session and is still in the model's context."""
+    """Return whether the model's context has a memory: as the prompt, or from this session."""
+    if _plain(_text_of(memory)) == _plain(event.prompt):
+        return True
     is_own = bool(event.session) and event.source in memory.get("provenance", ())
     return is_own and str(memory.get("valid_from") or "").removesuffix("Z") >= files.compacted
 
 
+def _text_of(memory: Mapping[str, Any]) -> str:
+    return str(memory.get("text") or memory.get("content") or "")
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
 def _line(memory: Mapping[str, Any]) -> tuple[str, str]:
-    text = " ".join(str(memory.get("text") or memory.get("content") or "").split())
+    text = " ".join(_text_of(memory).split())
     if len(text) > MEMORY_CHARS_MAX:
         text = f"{text[:MEMORY_CHARS_MAX]}…"
     day = str(memory.get("valid_from") or "")[:10]
