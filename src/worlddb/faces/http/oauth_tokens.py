@@ -211,16 +211,10 @@ class OAuthTokens:
     def _role(self, claims: Mapping[str, Any]) -> str:
         """Return the highest role of a token's scopes."""
         granted: set[str] = set()
-<<<<<<< HEAD
         for name in ("scope", "scp"):  # Some providers use the second name.
-            held = claims.get(name, "")
-            granted.update(held.split() if isinstance(held, str) else map(str, held or ()))
-=======
-        for name in ("scope", "scp"):  # The second is what some providers write instead.
             held = claims.get(name)
             said = held.split() if isinstance(held, str) else held if isinstance(held, list) else ()
             granted.update(one for one in said if isinstance(one, str))
->>>>>>> main
         roles = {role for scope, role in self._rules.roles.items() if scope in granted}
         if not roles:
             wanted = " ".join(self._rules.roles)
