@@ -1,4 +1,4 @@
-"""Call parts: what a call of `Memory` is declared with."""
+"""Call parts: the declaration of a call, and the parameters that several calls share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 ParameterType = Literal[
     "input",  # a text; over REST and in Python also a list of messages
     "text",  # a text
-    "content",  # a text to the letter, such as a file: it may be empty
-    "texts",  # a text or several; one text for a model
+    "content",  # a text that may be empty, such as a file; white space is kept
+    "texts",  # one or several texts; in MCP one text
     "names",  # a list of texts
     "id",  # a memory's id in hex, or the start of it
     "time",  # ISO-8601 with a time zone
@@ -21,10 +21,10 @@ ParameterType = Literal[
     "object",  # a JSON object
     "messages",  # the messages of a chat
     "document",  # text, name and media type; in Python and on the command line also a path
-    "scope",  # the value of a scope, or several; one value for a model
-    "confirm",  # true, or the value of the scope once more
+    "scope",  # one or several values of a scope; in MCP one value
+    "confirm",  # true, or the value of the scope again
     "query",  # a query: a line, or a JSON object
-    "numbers",  # a whole number or several
+    "numbers",  # one or several whole numbers
 ]
 Effect = Literal["read", "search", "add", "change", "end"]
 """What a call does: `search` reads by meaning and takes longer; `add` brings in text, `change`
@@ -36,15 +36,15 @@ Toolset = Literal["memory", "graph", "files"]
 class Parameter(NamedTuple):
     """One parameter of a call: its name is the same in Python, REST and MCP.
 
-    `least` and `most` bound a number, or the characters of a text, or the items of a list. `help`
-    is read by people (command line, OpenAPI) and by models (MCP), who may have a shorter one of
-    their own (`tool_help`). `tool_default` is the default for a model where that differs.
-    `in_tool` is False for what would only distract a model.
+    `least` and `most` limit a number, the characters of a text, or the items of a list. People
+    (command line, OpenAPI) and models (MCP) read `help`; models read `tool_help` instead if it is
+    set. `tool_default` is the default in MCP if it differs. With `in_tool` False, the MCP tool does
+    not have the parameter.
 
-    On the command line the parameter is the option `--name` unless `flags` spells it otherwise;
-    `hidden_flags` and `--name` still work but are not shown. A `positional` one stands without an
-    option, in Python too. With `reads_stdin` the value '-' stands for stdin. `in_command` is False
-    for what a command takes in its own way.
+    On the command line the parameter is the option `--name`, or the options in `flags`.
+    `hidden_flags` and `--name` work too, but help does not show them. A `positional` parameter has
+    no option, in Python neither. With `reads_stdin` the value '-' means stdin. With `in_command`
+    False, the command handles the parameter by itself.
     """
 
     name: str
@@ -69,11 +69,10 @@ class Parameter(NamedTuple):
 class Call(NamedTuple):
     """One call of Memory. `result` is the name of a class that the package `worlddb` exports.
 
-    In `help`, `{amend}` and the like stand for other calls; each face puts its own name there.
-    `question` is what a person is asked before the call runs, where the face can ask; such a call
-    has a parameter `confirm`. `one_of` are parameters of which exactly one has to be given.
-    `examples` are lines for the help of a command that is generated; `empty` is what the command
-    prints where the result is empty.
+    In `help`, `{amend}` and the like stand for other calls; each face inserts its own name of them.
+    `question` is asked before the call runs, if the face can ask; such a call has a parameter
+    `confirm`. Exactly one of the parameters `one_of` is required. `examples` are lines for the help
+    of a generated command; the command prints `empty` if the result is empty.
     """
 
     name: str
@@ -102,7 +101,7 @@ class Call(NamedTuple):
 
     @property
     def destructive(self) -> bool:
-        """Whether the call ends something that will not come back."""
+        """Whether the call ends something for good."""
         return self.effect == "end"
 
     @property
@@ -126,28 +125,28 @@ class Call(NamedTuple):
 
 
 def flag(name: str, help: str, **more: Any) -> Parameter:
-    """Return a parameter that is true or false; it is false unless it is given."""
+    """Return a parameter that is true or false; the default is false."""
     return Parameter(name, "flag", help, default=False, **more)
 
 
 def needed(name: str, type: ParameterType, help: str, **more: Any) -> Parameter:
-    """Return a parameter that has to be given, and stands without an option."""
+    """Return a required parameter, which is positional."""
     return Parameter(name, type, help, required=True, positional=True, **more)
 
 
 # Parameters that several calls share.
 
-# One set of limits for all faces. The engine has its own, for the bytes of a text, for example.
-TEXT_CHARS_MAX = 1 << 20  # As many bytes as the engine keeps of one text.
-MESSAGES_MAX = 10_000  # A long chat; its request still has to fit into a body.
-K_MAX = 1_000  # Beyond that a caller wants `list`, not the best hits.
-PAGE_MAX = 1_000  # What Memory itself returns at most in one page.
-NAMES_MAX = 100  # As many as Memory takes.
+# One set of limits for all faces. The engine has further ones, such as the bytes of a text.
+TEXT_CHARS_MAX = 1 << 20  # The engine's limit in bytes.
+MESSAGES_MAX = 10_000  # A long chat; the request must still fit into a body.
+K_MAX = 1_000  # For more memories, use `list`.
+PAGE_MAX = 1_000  # The limit of Memory.
+NAMES_MAX = 100  # The limit of Memory.
 TYPES_MAX = 100  # More types than any store has.
-SOURCES_MAX = 1_000  # Guards against a mistake, not a real need.
-SCOPE_VALUES_MAX = 100  # As many as Memory takes.
-SCOPE_CHARS_MAX = 512  # As many bytes as Memory takes.
-TAGS_MAX = 100  # As many as Memory takes.
+SOURCES_MAX = 1_000  # Prevents mistakes; nobody needs so many.
+SCOPE_VALUES_MAX = 100  # The limit of Memory.
+SCOPE_CHARS_MAX = 512  # The limit of Memory in bytes.
+TAGS_MAX = 100  # The limit of Memory.
 TTL_CHARS_MAX = 32  # A number and a unit.
 TIME_CHARS_MAX = 64  # The longest ISO-8601 time has about 35.
 CURSOR_CHARS_MAX = 200  # A cursor is an id of 64 digits.
@@ -157,7 +156,7 @@ EXTRACTORS = ("rules", "verbatim")
 """The extractors a caller may choose; a language model is chosen by whoever runs the server."""
 
 
-NO_HELP = " "  # The name and the server's instructions tell a model enough.
+NO_HELP = " "  # The name and the server's instructions are enough for a model.
 
 
 def _scope(kind: str, help: str) -> Parameter:
@@ -217,7 +216,7 @@ TYPES = Parameter(
     "names",
     "Only memories of these types, such as Memory, Turn or Fact.",
     most=TYPES_MAX,
-    in_tool=False,  # A model does not know the types of this store.
+    in_tool=False,  # A model does not know the types in this store.
     flags=("--type",),
     command_help="only nodes of this type, such as Memory, Turn or Fact (may be repeated)",
 )
@@ -287,8 +286,8 @@ EXTRACTOR = Parameter(
     "choice",
     "What reads the text: rules or verbatim. Leave it out for the server's own choice.",
     choices=EXTRACTORS,
-    in_tool=False,  # How a text is read is a matter of the server's settings, not of the model.
-    in_command=False,  # There it is a setting, which may also name a language model.
+    in_tool=False,  # The server's settings choose the extractor, not the model.
+    in_command=False,  # A setting there, which may also name a language model.
 )
 NAMES = Parameter(
     "names",
@@ -303,7 +302,7 @@ CONFIRM = Parameter(
     "confirm",
     "Once the user has agreed: the value of the scope once more, such as the same text as "
     "user_id; or true. Leave it out where a person can be asked.",
-    in_command=False,  # There a person is asked, or says --yes.
+    in_command=False,  # The command asks at the terminal, or takes --yes.
     tool_help="Once the user agreed: true.",
 )
 
@@ -311,7 +310,7 @@ DRY_RUN = flag("dry_run", "Say what would be done, and write nothing.")
 
 
 def limit(default: int, tool_default: int) -> Parameter:
-    """Return the parameter for the size of a page; a model gets shorter pages by default."""
+    """Return the parameter for the size of a page; in MCP the default is smaller."""
     return Parameter(
         "limit",
         "whole",

@@ -1,4 +1,4 @@
-"""Governance calls: how memories end, who may see them, whom a scope trusts, what it keeps."""
+"""Governance calls: the calls of Memory on retirement, retention, grants, trust and reads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from worlddb.faces.call_parts import (
     needed,
 )
 
-SCOPE_NAME_CHARS_MAX = 520  # A value of 512 characters after its kind.
-DAYS_MAX = 36_500  # As many as Memory takes.
+SCOPE_NAME_CHARS_MAX = 520  # The kind of a scope and a value of 512 characters.
+DAYS_MAX = 36_500  # The limit of Memory.
 SECRET_RULES = ("keep", "warn", "mask", "leave_out", "refuse")
 RECEIPT = flag("receipt", "", in_command=False)
 
@@ -110,7 +110,7 @@ Remove one memory, or everything that lives in one scope, for good: text, source
 With `id`: that memory and what was derived from it. Without: the scope, which has to be confirmed.
 The answer says what was erased. Nothing of it can be read again, and it cannot be undone.""",
         parameters=(
-            # A model may only ask for a whole scope, which a person confirms.
+            # A model may only request a whole scope, which a person confirms.
             ID._replace(required=False, in_command=False, in_tool=False),
             *SCOPES,
             CONFIRM,
@@ -294,7 +294,7 @@ The memory stays with its writer, whose grants to write here end.""",
         toolset="graph",
         command="grants",
     ),
-    # Trust in origins, and quarantine. A model decides none of this.
+    # Trust in origins, and quarantine: decided by people, not by a model.
     Call(
         name="trust",
         title="Show the trust of a scope",
@@ -374,7 +374,7 @@ The memory stays with its writer, whose grants to write here end.""",
         command="decide",
         examples=("decide 3f2a release", "decide 3f2a reject"),
     ),
-    # What fades, what waits to be read, and who recalled what.
+    # Fading memories, the extraction queue, and the record of reads.
     Call(
         name="fading",
         title="List memories that fade",

@@ -18,9 +18,9 @@ from worlddb.faces.call_parts import (
     needed,
 )
 
-QUERY_CHARS_MAX = 1 << 16  # As many bytes as the engine takes of one line.
-SAID_NAME_CHARS_MAX = 1_000  # More do not fit into the paths that proxies let through.
-IDS_MAX = 1_000  # Memories of one split, commits of one undo; more are no correction.
+QUERY_CHARS_MAX = 1 << 16  # The engine's limit of a query line in bytes.
+SAID_NAME_CHARS_MAX = 1_000  # The limit of URL paths in common proxies.
+IDS_MAX = 1_000  # Memories of one split, or commits of one undo; corrections are smaller.
 
 QUERY = needed(
     "query",

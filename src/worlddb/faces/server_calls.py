@@ -1,7 +1,7 @@
-"""Server calls: who a caller is, and the tokens of a server. Declared like the calls of Memory.
+"""Server calls: the access of a caller, and the tokens of a server; declared as those of Memory.
 
 A call here is a method of `TokenDesk` (faces/http/token_desk.py), because a server has tokens and a
-Memory has none. REST, OpenAPI and the clients follow from the declaration; a model has no tool.
+Memory has none. REST, OpenAPI and the clients follow from the declaration; there are no MCP tools.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from datetime import datetime
 from worlddb.faces.call_parts import ORIGIN, SCOPES, Call, Parameter, flag, needed
 from worlddb.model.records import Plain
 
-# Token values: what a server tells of its callers and its tokens, without any token itself.
+# Token values: callers and tokens as the server shows them, without the value of any token.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerAccess(Plain):
-    """What the caller of a server may do; `token` is the name of its token, if it has one.
+    """The access of a caller; `token` is the name of its token, if it has one.
 
     `admin` opens every scope. `manages_tokens` says that the caller may list and change tokens.
     """
@@ -36,8 +36,8 @@ class CallerAccess(Plain):
 class TokenEntry(Plain):
     """A token of a server, without its value. `state` is "valid" or "expired".
 
-    `last_used` is None if it was not used since the server keeps a record. `written_today` counts
-    against `memories_per_day`. Only a token with `in_file` can be rotated and revoked.
+    `last_used` is None if no use was recorded. `written_today` counts against `memories_per_day`.
+    Only a token with `in_file` can be rotated and revoked.
     """
 
     name: str
@@ -57,7 +57,7 @@ class TokenEntry(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenList(Plain):
-    """The tokens of a server, in the order of their file."""
+    """The tokens of a server, in the order of the tokens file."""
 
     tokens: tuple[TokenEntry, ...]
 
@@ -70,7 +70,7 @@ class TokenList(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedToken(Plain):
-    """A token with its value, which is shown this once; the server keeps a hash."""
+    """A token with its value, which is shown only once; the server keeps its hash."""
 
     name: str
     token: str
@@ -78,7 +78,7 @@ class IssuedToken(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokedToken(Plain):
-    """The name of a token that opens nothing any more."""
+    """The name of a revoked token."""
 
     name: str
 
@@ -87,8 +87,8 @@ class RevokedToken(Plain):
 
 ROLES = ("read", "write", "curate", "administer")
 """What a token may do, the least first."""
-NAME_CHARS_MAX = 100  # As many as the file of tokens takes.
-COUNT_MAX = 1_000_000  # More than one server answers.
+NAME_CHARS_MAX = 100  # The limit of the tokens file.
+COUNT_MAX = 1_000_000  # More than one server can answer.
 
 
 def _name(help: str) -> Parameter:

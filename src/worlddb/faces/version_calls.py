@@ -1,4 +1,4 @@
-"""Version calls: files with their versions, and branches of a store."""
+"""Version calls: the calls of Memory on versioned files, and on branches of a store."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from worlddb.faces.call_parts import (
     needed,
 )
 
-# Branch calls: make, compare, merge and drop branches of a store; for administrators.
+# Branch calls: create, compare, merge and drop branches of a store; for administrators.
 
-BRANCH_NAME_CHARS_MAX = 64  # As many as a store takes.
+BRANCH_NAME_CHARS_MAX = 64  # The limit of a store.
 
 BRANCH_NAME = needed("name", "text", "The name of the branch.", most=BRANCH_NAME_CHARS_MAX)
 
@@ -88,8 +88,8 @@ BRANCH_CALLS: tuple[Call, ...] = (
 
 # File calls: the calls of Memory on versioned files, for the table in `calls.py`.
 
-PATH_CHARS_MAX = 4_096  # As many bytes as a path may have.
-MATCHES_MAX = 1_000  # As many lines as one grep returns.
+PATH_CHARS_MAX = 4_096  # The limit of a path in bytes.
+MATCHES_MAX = 1_000  # The limit of one grep.
 
 
 def _text(name: str, help: str, **more: Any) -> Parameter:
@@ -111,7 +111,7 @@ def _call(
         title=title,
         summary=title,
         help=help,
-        # The command `files` takes them in its own way.
+        # The command `files` handles the parameters by itself.
         parameters=(*(one._replace(in_command=False) for one in given), *SCOPES),
         result=result,
         effect=effect,
