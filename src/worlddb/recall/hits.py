@@ -22,7 +22,7 @@ from worlddb.claims.claim_edges import claimed
 from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, predecessor_notes
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,
@@ -153,7 +153,7 @@ class Hit(Plain):
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
-        order = order_told(self.order).get(self.node.id, ())
+        order = predecessor_notes(self.order).get(self.node.id, ())
         line = node_line(self.node, sorted(sides - {self.node.id}), order)
         if self.summary is not None:
             line += ": " + " ".join(self.summary.content.split())
@@ -310,7 +310,10 @@ def _signals(
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
-    return signals_of(asked, rows, texts, places, *noted)
+    names = [ranking.names.get(row, ()) for row in rows]
+    raised = ranking.parts.get("preference", ())
+    wishes = [at < len(raised) and bool(raised[at] > 0) for at in places]
+    return signals_of(asked, rows, texts, places, *noted, names, wishes)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:
