@@ -269,7 +269,7 @@ def test_a_prefix_in_a_bounded_query_stands_for_what_is_inside(db: WorldDB) -> N
     shared = next(k for k, ids in starts.items() if len(ids) > 1 and len(inside & set(ids)) == 1)
     assert bounded.seeds(shared).execute().ids == inside & set(starts[shared])
     foreign = next(k for k, ids in starts.items() if not inside & set(ids))
-    with pytest.raises(NotFoundError, match="is no id here"):
+    with pytest.raises(NotFoundError, match="is not an id here"):
         bounded.seeds(foreign).execute()
 
 

@@ -245,7 +245,7 @@ def test_a_name_that_has_ended_still_leads_on(db: WorldDB) -> None:
     assert leads_to(db, "Ada") == [said]
 
 
-# -- names are no answers --------------------------------------------------------------------------
+# -- names are not answers -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["Entity", "Topic", "Scope", "Session"])

@@ -60,7 +60,7 @@ def check_time(given: str) -> str:
     """Return a time unchanged after a check.
 
     Raises:
-        ValueError: it is no time. Checked here, where the parameter's own name is known.
+        ValueError: it is not a time. Checked here, where the parameter's own name is known.
     """
     try:
         to_micros(given, "time")

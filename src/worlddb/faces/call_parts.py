@@ -171,7 +171,10 @@ def _scope(kind: str, help: str) -> Parameter:
 
 
 SCOPES = (
-    _scope("user", "Whose memory: the person it belongs to. Leave it out for the default user."),
+    _scope(
+        "user",
+        "The user: the person that the memory belongs to. Leave it out for the default user.",
+    ),
     _scope("agent", "Only for the memory of one agent: the agent's name."),
     _scope("app", "Only for the memory of one app: the app's name."),
     _scope("run", "Only for the memory of one run or conversation: its id."),
@@ -230,7 +233,7 @@ CURSOR = Parameter(
 SOURCE = Parameter(
     "source",
     "texts",
-    "Where it comes from: a file, a link, 'chat of 3 May'. Kept as provenance.",
+    "Where it comes from: a file, a link, 'chat of 3 May'. Stored as provenance.",
     most=SOURCES_MAX,
     tool_help=NO_HELP,
     command_help="where it comes from: a file, a link; kept as provenance (may be repeated)",
@@ -238,7 +241,7 @@ SOURCE = Parameter(
 METADATA = Parameter(
     "metadata",
     "object",
-    'Further JSON data to keep with it, such as {"topic": "travel"}.',
+    'Further JSON data to store with it, such as {"topic": "travel"}.',
     tool_help="Data to filter by.",
 )
 WHERE = Parameter(
@@ -253,7 +256,7 @@ WHERE = Parameter(
 COUNTED = Parameter(
     "counted",
     "flag",
-    "Whether the hits become more often recalled by it; false for somebody who only looks.",
+    "Whether this read counts as a recall of the hits; false for a mere look.",
     default=True,
     in_tool=False,  # What a model finds has been recalled.
     in_command=False,
@@ -276,7 +279,7 @@ EXPIRES_AT = Parameter(
 TTL = Parameter(
     "ttl",
     "text",
-    "How long it stays, such as 30d or 12h; for something that is true for a while.",
+    "How long it is valid, such as 30d or 12h; for something temporary.",
     most=TTL_CHARS_MAX,
     tool_help="Or how long: 30d, 12h.",
     command_help="how long it stays, such as 30d, 12h or 45m",
@@ -284,7 +287,7 @@ TTL = Parameter(
 EXTRACTOR = Parameter(
     "extractor",
     "choice",
-    "What reads the text: rules or verbatim. Leave it out for the server's own choice.",
+    "The extractor: rules or verbatim. Leave it out for the server's default.",
     choices=EXTRACTORS,
     in_tool=False,  # The server's settings choose the extractor, not the model.
     in_command=False,  # A setting there, which may also name a language model.
@@ -306,7 +309,7 @@ CONFIRM = Parameter(
     tool_help="Once the user agreed: true.",
 )
 
-DRY_RUN = flag("dry_run", "Say what would be done, and write nothing.")
+DRY_RUN = flag("dry_run", "Show what would be done, and write nothing.")
 
 
 def limit(default: int, tool_default: int) -> Parameter:
@@ -314,7 +317,7 @@ def limit(default: int, tool_default: int) -> Parameter:
     return Parameter(
         "limit",
         "whole",
-        "How many to return at most.",
+        "The maximum number of results.",
         default=default,
         tool_default=tool_default,
         least=1,
@@ -326,8 +329,8 @@ def limit(default: int, tool_default: int) -> Parameter:
 ORIGIN = Parameter(
     "origin",
     "choice",
-    "Who brought the text in; it may be lower than the caller's own, never higher. What is "
-    "less trusted ends nothing that is more trusted.",
+    "Who brought the text in; it may be less trusted than the caller's own origin, never more. A "
+    "less trusted memory ends no more trusted one.",
     choices=("user", "assistant", "import", "model", "tool", "web"),
     tool_help="Who said it, if not you.",
     command_help="who brought the text in; by default you",
@@ -336,7 +339,7 @@ DOCUMENT = Parameter(
     "document",
     "document",
     "A document to remember instead of `text`: its text, its name and its media type. It is "
-    "cut into passages; the same name again writes only what has changed.",
+    "cut into passages; with the same name again, only changed passages are written.",
     tool_help="Or a document: text, name, media_type.",
     command_help="a Markdown, text, HTML, PDF or DOCX file, or a folder of them",
 )

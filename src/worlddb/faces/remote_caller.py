@@ -102,7 +102,7 @@ class RemoteCaller:
         """Send one call and return its result.
 
         Raises:
-            ProviderError: the server cannot be reached, is busy, or is no WorldDB server.
+            ProviderError: the server cannot be reached, is busy, or is not a WorldDB server.
             WorldDBError: what the call itself raises on the server.
         """
         if self._closed:

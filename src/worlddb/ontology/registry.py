@@ -279,7 +279,9 @@ def check_handler(handler: object) -> EdgeHandler:
     wanted = ("type", "pierces", "on_insert", "on_delete", "on_query_rewrite")
     missing = [name for name in wanted if not hasattr(handler, name)]
     if missing:
-        raise InvalidInputError(f"{handler!r} is no edge handler: it lacks {', '.join(missing)}")
+        raise InvalidInputError(
+            f"{handler!r} is not an edge handler: it lacks {', '.join(missing)}"
+        )
     assert isinstance(handler, EdgeHandler)
     check_type(handler.type, Limits())
     return handler

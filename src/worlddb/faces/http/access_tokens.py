@@ -107,7 +107,7 @@ def safe_url(given: str, name: str) -> str:
     """Return a URL after a check that its answers cannot be changed on the way.
 
     Raises:
-        InvalidInputError: it is no URL, or one without TLS of another machine.
+        InvalidInputError: it is not a URL, or one without TLS of another machine.
     """
     try:
         parts = urlsplit(given)

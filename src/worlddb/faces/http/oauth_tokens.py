@@ -245,5 +245,5 @@ def _json_at(address: str) -> dict[str, Any]:
     )
     found = json.loads(JsonClient(server, {}).send("", None))
     if not isinstance(found, dict):
-        raise ValueError("the answer is no JSON object")
+        raise ValueError("the answer is not a JSON object")
     return found

@@ -75,7 +75,7 @@ class TokenDesk:
         """Examine the store and its background work, as `worlddb doctor` does.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
         """
         if not _is_operator(caller_token()):
             raise RejectedError("a diagnosis is for an administrator of the whole server")
@@ -85,7 +85,7 @@ class TokenDesk:
         """List the tokens of the server.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
         """
         self._admitted(changes=False)
         self._look_up()
@@ -110,7 +110,7 @@ class TokenDesk:
         """Add a token; see `add_token` of server_calls.py.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
             ConflictError: there is a token of that name, or the server has no tokens file.
             InvalidInputError: an argument is wrong.
         """
@@ -132,7 +132,7 @@ class TokenDesk:
         """Replace the value of a token.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
             NotFoundError: the tokens file has no token of that name.
         """
         with self._file() as path:
@@ -142,7 +142,7 @@ class TokenDesk:
         """Remove a token from the tokens file.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
             NotFoundError: the tokens file has no token of that name.
             ConflictError: it is the last one.
         """
@@ -156,7 +156,7 @@ class TokenDesk:
         """Destroy the key of a tenant, then remove its store; see `erase_tenant` there.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server, or a scope of the
+            RejectedError: the caller is not an administrator of the whole server, or a scope of the
                 tenant is under legal hold.
             ConflictError: a token opens the tenant, it is in use, or this server cannot.
             InvalidInputError: the name is not confirmed.
