@@ -171,7 +171,7 @@ def test_an_empty_answer_says_of_what_there_is_nothing(tmp_path: Path) -> None:
     inside("write", "Ada likes tea.", *store)
     for command, told in (
         ("conflicts", "no conflicts for user:default"),
-        ("quarantine", "nothing waits in quarantine for user:default"),
+        ("quarantine", "the quarantine is empty for user:default"),
         ("reads", "no reads are recorded"),
     ):
         assert inside(command, *store).err.startswith(told)

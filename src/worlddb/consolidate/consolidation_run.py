@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
-from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from worlddb.errors import InvalidInputError
@@ -36,6 +35,7 @@ from worlddb.write.transaction import ACTOR_BYTES_MAX, Transaction, transact
 
 PARTS = ("summaries", "closure", "conflicts")
 MICROSECOND = timedelta(microseconds=1)
+AGE_S_MAX = 1e12  # more than there are seconds between the years 1 and 9999
 
 SummaryAction = Literal["written", "refreshed", "retired"]
 
@@ -189,11 +189,11 @@ class ConsolidationOptions:
 
 
 def _micros(age: timedelta | float) -> int:
-    """Return an age in microseconds; -1 if it is neither a timedelta nor a finite number."""
+    """Return an age in microseconds; -1 if it is neither a timedelta nor a number of seconds."""
     if isinstance(age, timedelta):
         return age // MICROSECOND
-    if isinstance(age, int | float) and not isinstance(age, bool) and isfinite(age):
-        return int(age * 1_000_000)
+    if isinstance(age, int | float) and not isinstance(age, bool):
+        return int(age * 1_000_000) if 0 <= age <= AGE_S_MAX else -1
     return -1
 
 

@@ -133,7 +133,7 @@ class EndpointEmbedder:
             vectors: Vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise self._client.failure(
-                f"its response is no list of embeddings ({type(error).__name__}: {error}): "
+                f"its response is not a list of embeddings ({type(error).__name__}: {error}): "
                 f"{response[:REASON_CHARS_MAX].decode(errors='replace')}"
             ) from None
         if len(places) != count:

@@ -4,7 +4,7 @@ Gold (the evidence that answers a question) is given as places, never by the nam
 because some of those names give the answer away. The functions below read the fields of one item
 and report errors in terms of the file, with indexes from 1:
 
-    LayoutError("haystack_sessions, 3, 2, content: is no text but null")
+    LayoutError("haystack_sessions, 3, 2, content: is not a text but null")
 
 The settings include everything that changes the figures of a run. Runs with equal settings can be
 continued and compared.
@@ -111,17 +111,17 @@ class LayoutError(ValueError):
 
 def object_in(value: Any, what: str) -> dict[str, Any]:
     """Return an object unchanged; raise `LayoutError` for anything else."""
-    return cast("dict[str, Any]", _checked(value, dict, "object", what))
+    return cast("dict[str, Any]", _checked(value, dict, "an object", what))
 
 
 def list_in(value: Any, what: str) -> list[Any]:
     """Return a list unchanged; raise `LayoutError` for anything else."""
-    return cast("list[Any]", _checked(value, list, "list", what))
+    return cast("list[Any]", _checked(value, list, "a list", what))
 
 
 def text_in(value: Any, what: str) -> str:
     """Return a text unchanged; raise `LayoutError` for anything else."""
-    return cast("str", _checked(value, str, "text", what))
+    return cast("str", _checked(value, str, "a text", what))
 
 
 def time_in(value: Any, what: str, read: Callable[[str], datetime]) -> datetime:
@@ -130,12 +130,12 @@ def time_in(value: Any, what: str, read: Callable[[str], datetime]) -> datetime:
     try:
         return read(text)
     except ValueError:
-        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
+        raise LayoutError(f"{what}: is not a date: {text!r:.50}") from None
 
 
 def _checked(value: Any, kind: type, name: str, what: str) -> Any:
     if not isinstance(value, kind):
-        raise LayoutError(f"{what}: is no {name} but {_kind_of(value)}")
+        raise LayoutError(f"{what}: is not {name} but {_kind_of(value)}")
     return value
 
 

@@ -158,7 +158,7 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
             found = list(DATA_SETS[form].cases(object_in(item, "the item"), place))
         except _OTHER_LAYOUT as error:
             raise FormatError(
-                f"{path}: is no {form} file: {_why(item, place, form, error)}"
+                f"{path}: is not in the format {form}: {_why(item, place, form, error)}"
             ) from error
         for case in found:
             case = replace(case, questions=tuple(_named(one, seen) for one in case.questions))
@@ -167,7 +167,7 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
             except LayoutError as error:
                 told = _item_named(item, place)
                 raise FormatError(
-                    f"{path}: {told}: {error}; mend it, or leave the item out"
+                    f"{path}: {told}: {error}; correct it, or remove the item"
                 ) from None
             yield case
 

@@ -128,7 +128,7 @@ def read_tests(data: object, where: str = "tests") -> list[MemoryTest]:
     """Return the tests of a file, given as plain data.
 
     Raises:
-        InvalidInputError: it is no object with `tests`, or one of them is wrong; says which.
+        InvalidInputError: it is not an object with `tests`, or one of them is wrong; says which.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("tests"), list):
         raise InvalidInputError(f"{where}: give an object with 'tests', a list")

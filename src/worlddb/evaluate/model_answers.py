@@ -281,7 +281,7 @@ def load_prompts(folder: str | None = None) -> Prompts:
         InvalidInputError: there is no such folder, or a prompt lacks a field.
     """
     if folder is not None and not Path(folder).is_dir():
-        raise InvalidInputError(f"prompts: {folder} is no folder")
+        raise InvalidInputError(f"prompts: {folder} is not a folder")
     texts = {}
     for name in Prompts.__slots__:
         if folder is not None and Path(folder, f"{name}.txt").exists():

@@ -145,7 +145,9 @@ class RunFolder:
             names = [name for name in names if name not in MAY_DIFFER]
             self._reported = int(before.get("reported", 0))
         except (ValueError, TypeError, AttributeError):
-            raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
+            raise FormatError(
+                f"{path}: is not a run; move it away, or choose another --out"
+            ) from None
         if names and set(names) <= set(CODE):
             raise ConflictError(
                 f"{path.parent}: holds a run that another state of WorldDB's code made, whose "
@@ -254,7 +256,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a file, none if it is missing; cut off an incomplete last line.
 
     Raises:
-        FormatError: a line in the middle is no JSON object.
+        FormatError: a line in the middle is not a JSON object.
     """
     try:
         file = path.open("r+b")
@@ -270,7 +272,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 value = None
             if not isinstance(value, dict):
-                raise FormatError(f"{path}: line {number} is no JSON object; move the file away")
+                raise FormatError(f"{path}: line {number} is not a JSON object; move the file away")
             good += len(line)
             yield value
         file.truncate(good)

@@ -266,6 +266,13 @@ def with_repeats(
     return found
 
 
+def repeated_origins(
+    reader: Reader, text: str, inside: Callable[[Iterable[int]], set[int]]
+) -> set[str]:
+    """Return the origins of the less trusted texts of a world that a text repeats."""
+    return _HeardTexts(reader, inside).repeated_in(text)
+
+
 @dataclass(frozen=True, slots=True)
 class _HeardTexts:
     """The texts of one world, searched by the words of sentences."""

@@ -430,7 +430,7 @@ def reads(reader: MemoryReader, *, limit: int = 100, **scope: Unpack[ScopeIds]) 
     Only a store that was opened with `audit_reads=True` records reads.
 
     Raises:
-        InvalidInputError: a scope is badly named, or the limit is no number from 1 to 1,000.
+        InvalidInputError: a scope is badly named, or the limit is not a number from 1 to 1,000.
         RejectedError: this memory is bound; the record is for administrators.
         StorageError: the record cannot be read.
     """

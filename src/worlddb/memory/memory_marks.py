@@ -116,7 +116,7 @@ def _seconds(ttl: Ttl) -> float:
     """Return a time to live in seconds.
 
     Raises:
-        InvalidInputError: it is no time span above zero.
+        InvalidInputError: it is not a time span above zero.
     """
     seconds: float | None = None
     if isinstance(ttl, timedelta):
@@ -192,7 +192,7 @@ def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> 
     """Return the names and aliases of a call after checking them.
 
     Raises:
-        InvalidInputError: something is no name, or nobody can tell whose an alias is.
+        InvalidInputError: something is not a name, or nobody can tell whose an alias is.
     """
     said = check_names(names, "names") if names else ()
     if not aliases:

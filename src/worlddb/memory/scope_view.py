@@ -159,7 +159,7 @@ class CallerScopes:
 
         A bound caller gets the number and the state of its own scope (`home`, else the first of its
         bounds): those of the store would tell when others write. What is inside bounds of two kinds
-        is no world, so there is no number and no state.
+        is not a world, so there is no number and no state.
         """
         if not self.bounds and commit is not None:
             return commit, commit.root_state
@@ -431,7 +431,7 @@ def like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
     """Return the ids in `table` (nodes or edges) that equal an id, or begin with a prefix.
 
     Raises:
-        InvalidInputError: it is no id, or too short.
+        InvalidInputError: it is not an id, or too short.
     """
     if isinstance(given, bytes):
         return [given if isinstance(given, Id) else Id(given)]

@@ -376,7 +376,11 @@ class MemoryWriter:
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         """Apply the scope's rule for secrets to values beside a text; return the kinds found."""
-        if not may_be_secret(repr(values)):
+        try:
+            is_plain = not may_be_secret(repr(values))
+        except ValueError as error:  # Python writes no number of more than 4,300 digits.
+            raise InvalidInputError(f"metadata: not JSON data: {error}") from None
+        if is_plain:
             return values, ()
         from worlddb.memory.scope_policies import checked_values
 

@@ -150,7 +150,7 @@ def check_type(value: str, limits: Limits) -> None:
     """
     encode_text(value, "type", limits.type_bytes_max)
     if not value or value != value.strip() or not value.isprintable():
-        raise InvalidInputError(f"type: {value!r} is no type; use a word such as 'Fact'")
+        raise InvalidInputError(f"type: {value!r} is not a type; use a word such as 'Fact'")
 
 
 def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -> tuple[str, ...]:

@@ -535,20 +535,22 @@ def scope_named(name: str) -> ScopeName:
     for scope_kind in KINDS:
         if kind == scope_kind and colon:
             return _scope(scope_kind, value)
-    raise InvalidInputError(f"{name!r:.100} is no scope; write it as user:ada, with one of {KINDS}")
+    raise InvalidInputError(
+        f"{name!r:.100} is not a scope; write it as user:ada, with one of {KINDS}"
+    )
 
 
 def groups_of(given: Mapping[str, Any]) -> Groups:
     """Return the scopes that `user_id=…, agent_id=…, app_id=…, run_id=…` name, by kind.
 
     Raises:
-        InvalidInputError: a value is no text, empty, too long, or has control characters.
+        InvalidInputError: a value is not a text, empty, too long, or has control characters.
         TypeError: there is no such argument.
     """
     unknown = sorted(given.keys() - {f"{kind}_id" for kind in KINDS})
     if unknown:
         raise TypeError(
-            f"{unknown[0]!r} is no argument here; name scopes by user_id, agent_id, app_id, run_id"
+            f"unknown argument {unknown[0]!r}; name scopes by user_id, agent_id, app_id, run_id"
         )
     groups = []
     for kind in KINDS:

@@ -519,7 +519,7 @@ def parse_model_name(spec: str) -> ModelName:
         )
     if "@" in model and base_url is None:
         raise InvalidInputError(
-            f"model {spec!r:.80}: what follows the @ is no address; it must begin with http:// "
+            f"model {spec!r:.80}: what follows the @ is not an address; it must begin with http:// "
             "or https://, also where the model's own name has an @"
         )
     return ModelName(provider, model, base_url)

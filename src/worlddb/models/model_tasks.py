@@ -97,7 +97,7 @@ def _parse_object(text: str) -> Parsed:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict):
-        raise NotJsonError(f"the reply is no JSON object: {' '.join(text.split())!r:.200}")
+        raise NotJsonError(f"the reply is not a JSON object: {' '.join(text.split())!r:.200}")
     return Parsed(value, parsed.is_whole)
 
 
@@ -184,7 +184,7 @@ def _pieces(text: str, chars_max: int) -> Iterator[str]:
 # The tasks that a chat model does for the engine.
 
 KNOWN_NAMES_MAX = 100  # Entity names repeated in each request, so that portions agree on them.
-SUMMARY_CHARS_MAX = 100_000  # A longer reply is no summary of a portion of 24,000 characters.
+SUMMARY_CHARS_MAX = 100_000  # A longer reply is not a summary of a portion of 24,000 characters.
 OPTIONS_MAX = 10  # Matches come best first; the right one is hardly ever below the tenth.
 NAMES_MAX = 10  # Names and aliases shown per option.
 CHOICE_SCHEMA = {

@@ -420,6 +420,6 @@ class QueryBuilder:
                 kept |= inside(reader, world or 0, rows, moment, members=True)
             rows = kept
         if len(rows) != 1:
-            problem = "is the start of several ids; give more" if rows else "is no id here"
+            problem = "is the start of several ids; give more" if rows else "is not an id here"
             raise (InvalidInputError if rows else NotFoundError)(f"{given!r:.64} {problem}")
         return found[rows.pop()]

@@ -310,7 +310,9 @@ def _signals(
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
     names = [ranking.names.get(row, ()) for row in rows]
-    return signals_of(asked, rows, texts, places, *noted, names)
+    raised = ranking.parts.get("preference", ())
+    wishes = [at < len(raised) and bool(raised[at] > 0) for at in places]
+    return signals_of(asked, rows, texts, places, *noted, names, wishes)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:

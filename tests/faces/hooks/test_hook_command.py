@@ -99,6 +99,9 @@ def test_what_one_session_said_is_given_to_the_next_one_through_a_server(project
         assert project.context(session_id="s4", cwd=str(other)) != ""  # The user's own.
         (other / ".git").mkdir()
         assert project.context(session_id="s5", cwd=str(other)) == ""  # Another project's.
+        # A prompt that has nothing to do with what is remembered gets nothing.
+        foreign = {"prompt": "Translate the menu of the canteen into Danish.", "session_id": "s10"}
+        assert project.hook("UserPromptSubmit", **foreign) == {}
         own = "My staging server at home is called wren."
         assert server.site.post("/v1/memories", text=own).status == 200
         assert own in project.context(session_id="s6", cwd=str(other))
@@ -137,7 +140,7 @@ def test_hooks_are_off_by_a_word(project: Project) -> None:
 
 
 def test_a_hook_gives_up_silently_with_a_line_in_the_log(project: Project) -> None:
-    project.store.write_bytes(b"this is no store, but a text that is longer than a header" * 99)
+    project.store.write_bytes(b"this is not a store, but a text that is longer than a header" * 99)
     assert project.context() == ""
     assert "UserPromptSubmit: gave up: " in project.log
     bad = worlddb("hook", "Stop", stdin=b"{not JSON", env=project.env)

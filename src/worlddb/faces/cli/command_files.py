@@ -132,7 +132,7 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     If anything fails before that, `target` stays as it was.
 
     Raises:
-        StorageError: `target` exists and `replace` is not set, is no file, or has no folder.
+        StorageError: `target` exists and `replace` is not set, is not a file, or has no folder.
     """
     from worlddb.audit.store_files import remove_abandoned_copies
 

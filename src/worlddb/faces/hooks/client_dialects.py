@@ -159,7 +159,7 @@ _PUT_IN = re.compile(
     r"environment_context|user-memory-input|task-notification|ide_\w+)\b[^>]*>.*?</\1>",
     re.DOTALL,
 )
-"""What clients put into a prompt, our own answer included; it is no word of the person."""
+"""What clients put into a prompt, our own answer included; it is not a word of the person."""
 _TAGGED = re.compile(r"<([\w-]+)\b[^>]*>.*</\1>", re.DOTALL)
 _NOTICES = ("Caveat: The messages below", "[Request interrupted", "# AGENTS.md instructions")
 

@@ -447,7 +447,7 @@ def _suggest_tools(args: argparse.Namespace) -> None:
             return
     more = [args.client, *(["--project"] if in_project else [])]
     print(
-        f"hooks are no tools; to let the model search and write by itself, too: "
+        f"hooks are not tools; to let the model search and write by itself, too: "
         f"worlddb setup {' '.join(more)} --write",
         file=sys.stderr,
     )
