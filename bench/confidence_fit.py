@@ -30,7 +30,7 @@ import numpy as np
 
 import worlddb
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
-from worlddb.evaluate.case_recall import SAID, ingest
+from worlddb.evaluate.case_recall import VERBATIM_TYPES, ingest
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.evaluate.figure_summary import auroc, reliability
 from worlddb.evaluate.run_folder import file_digest
@@ -91,7 +91,7 @@ def asked_in(
         places = ingest(db, case)
         for question, is_own in [(one, True) for one in own] + [(one, False) for one in foreign]:
             at = case.asked_at(question) if is_own else last
-            found = db.recall(question.text, k=HITS, types=SAID, at=at)
+            found = db.recall(question.text, k=HITS, types=VERBATIM_TYPES, at=at)
             label = "foreign" if not is_own else "yes" if question.has_answer else "near"
             gold = [
                 label == "yes" and tuple(places.get(hit.id, ())) in question.turns for hit in found

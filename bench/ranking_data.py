@@ -22,7 +22,7 @@ import worlddb.index.held_world as held_world
 import worlddb.recall.recaller as recaller
 from worlddb import NodeDraft, WorldDB
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, RunSettings
-from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
+from worlddb.evaluate.case_recall import VERBATIM_TYPES, session_figures, turn_figures, write_case
 from worlddb.evaluate.data_sets import load_cases
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars
 from worlddb.recall.ranker import Candidates, Scores, Weights, weigh
@@ -138,7 +138,7 @@ def ranker_input(
     for (module, name), value in changes.items():
         setattr(module, name, value)
     try:
-        db.recall(question, types=SAID, at=at)
+        db.recall(question, types=VERBATIM_TYPES, at=at)
     finally:
         for (module, name), value in before.items():
             setattr(module, name, value)
@@ -198,7 +198,7 @@ def _written(db: WorldDB, case: Case, how: str) -> list[tuple[int, int]]:
         (session, turn)
         for ident, places in stored.places.items()
         for session, turn in places[:1]
-        if turn is not None and db.get(ident).type in SAID
+        if turn is not None and db.get(ident).type in VERBATIM_TYPES
     ]
     return sorted(said)
 

@@ -5,7 +5,7 @@
     ├── NotFoundError       no such node, edge, commit or proposal at the requested time
     ├── ConflictError       another writer was first; retry with a fresh read
     ├── RejectedError       an edge handler refused; the transaction was rolled back
-    ├── FormatError         the file is no WorldDB store, or of a newer format
+    ├── FormatError         the file is not a WorldDB store, or of a newer format
     ├── CorruptionError     stored bytes contradict each other; run `worlddb check`
     ├── StorageError        the disk refused: full, read-only, unreadable
     │   └── StoreKeyError   the key of an encrypted store is missing or wrong

@@ -11,11 +11,11 @@ from worlddb import Memory, WorldDB
 from worlddb.adapters.item_log import (
     ItemLog,
     Vectors,
+    adapter_store,
     folder_name,
-    held_store,
-    packed,
-    ranked,
-    unpacked,
+    pack_vectors,
+    rank_by_cosine,
+    unpack_vectors,
 )
 
 
@@ -58,7 +58,7 @@ def test_what_is_kept_in_a_list_is_no_memory_of_a_scope(db: WorldDB) -> None:
     log(db).append(["Ada drinks green tea."])
     assert memory.recall("green tea").hits == ()
     assert memory.list().memories == ()
-    assert held_store(memory).db is db
+    assert adapter_store(memory).db is db
     db.close()
 
 
@@ -72,9 +72,9 @@ def test_any_text_is_a_name_of_its_own(db: WorldDB, text: str) -> None:
 
 
 def test_vectors_are_kept_and_ranked_by_their_angle() -> None:
-    kept = packed([[1.0, 0.0], [0.5, 0.5]])
-    assert [list(one) for one in unpacked(kept)] == [[1.0, 0.0], [0.5, 0.5]]
-    assert packed([[0.1] * 100_000]) == []
+    kept = pack_vectors([[1.0, 0.0], [0.5, 0.5]])
+    assert [list(one) for one in unpack_vectors(kept)] == [[1.0, 0.0], [0.5, 0.5]]
+    assert pack_vectors([[0.1] * 100_000]) == []
     held: dict[bytes, Vectors] = {b"far": [[0.0, 1.0]], b"near": [[0.0, 1.0], [2.0, 0.0]]}
     held |= {b"none": [], b"zero": [[0.0, 0.0]]}
-    assert ranked([1.0, 0.0], held) == [(b"near", 1.0), (b"far", 0.0), (b"zero", 0.0)]
+    assert rank_by_cosine([1.0, 0.0], held) == [(b"near", 1.0), (b"far", 0.0), (b"zero", 0.0)]

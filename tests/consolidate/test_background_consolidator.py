@@ -52,6 +52,19 @@ def test_it_comes_again_by_itself() -> None:
             assert background.next().error is None
 
 
+def test_what_is_as_old_as_the_pause_is_summarised() -> None:
+    done = threading.Event()
+
+    def listen(run: BackgroundRun) -> None:
+        if run.report is not None and run.report.written:
+            done.set()
+
+    with open_store() as db:
+        world(db, "Tesla", ["a", "b"])
+        with Background(db, 0.01, on_run=listen):
+            assert done.wait(PATIENCE_S)
+
+
 def test_what_a_limit_cut_short_goes_on_at_once() -> None:
     with open_store() as db:
         for number in range(5):

@@ -294,7 +294,7 @@ def batch_cases() -> Iterator[tuple[str, Case]]:
         yield f"a node that is a {kind}", (nodes, InvalidInputError, "NodeDraft")
         yield f"an edge that is a {kind}", (edges, InvalidInputError, "EdgeDraft")
     yield (
-        "nodes that are no list",
+        "nodes that are not list",
         (
             lambda tx, s: tx.create_nodes(5),
             InvalidInputError,
@@ -302,7 +302,7 @@ def batch_cases() -> Iterator[tuple[str, Case]]:
         ),
     )
     yield (
-        "edges that are no list",
+        "edges that are not list",
         (
             lambda tx, s: tx.write_edges("implies", None),
             InvalidInputError,

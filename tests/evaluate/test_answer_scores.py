@@ -199,7 +199,7 @@ def test_a_prompt_without_room_is_refused(
     (tmp_path / name).write_text(text)
     with pytest.raises(InvalidInputError, match=complaint):
         load_prompts(str(tmp_path))
-    with pytest.raises(InvalidInputError, match="is no folder"):
+    with pytest.raises(InvalidInputError, match="is not a folder"):
         load_prompts(str(tmp_path / "missing"))
 
 

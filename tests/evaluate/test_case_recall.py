@@ -126,7 +126,9 @@ def test_longmemeval_gold_is_by_place_and_times_are_utc(tmp_path: Path) -> None:
 
 def test_locomo_gold_is_by_place_and_pictures_are_their_captions(tmp_path: Path) -> None:
     (case,) = cases_of(tmp_path, locomo(), "locomo")
-    assert [len(session.turns) for session in case.sessions] == [2, 2], "a date alone is no session"
+    assert [len(session.turns) for session in case.sessions] == [2, 2], (
+        "a date alone is not a session"
+    )
     assert case.sessions[1].at == datetime(2023, 6, 19, 10, 4, tzinfo=UTC)
     assert case.sessions[1].turns[0].text == "Look at this! [shares a photo of a red kayak]"
     gold = [question.turns for question in case.questions]
@@ -178,13 +180,13 @@ NO_LONGMEMEVAL: list[Any] = [
 
 @pytest.mark.parametrize("data", NO_LONGMEMEVAL)
 def test_another_format_is_told_from_the_right_one(tmp_path: Path, data: Any) -> None:
-    with pytest.raises(FormatError, match="is no longmemeval file"):
+    with pytest.raises(FormatError, match="is not in the format longmemeval"):
         cases_of(tmp_path, data)
 
 
 @pytest.mark.parametrize("data", [longmemeval(1), [{"conversation": 5, "qa": []}], [{}], 7, ["x"]])
 def test_another_format_is_told_from_locomo(tmp_path: Path, data: Any) -> None:
-    with pytest.raises(FormatError, match="is no locomo file"):
+    with pytest.raises(FormatError, match="is not in the format locomo"):
         cases_of(tmp_path, data, "locomo")
 
 

@@ -116,12 +116,12 @@ def told(path: Path, form: str) -> str:
         (
             [longmemeval_item(0), locomo()],
             "longmemeval",
-            "item 2: the item: is no object but a list; give",
+            "item 2: the item: is not an object but a list; give",
         ),
         (
             [longmemeval_item(0, question=5)],
             "longmemeval",
-            "item 1 ('question-0'): question: is no text but",
+            "item 1 ('question-0'): question: is not a text but",
         ),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_file_of_another_layout_is_told_with_what_to_do(
     tmp_path: Path, data: Any, form: str, complaint: str
 ) -> None:
     said = told(save(tmp_path / "data.json", data), form)
-    assert said.startswith(f"is no {form} file: {complaint}")
+    assert said.startswith(f"is not in the format {form}: {complaint}")
 
 
 def test_what_a_download_can_leave_is_told(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ NO_DMR: list[Any] = [
 
 @pytest.mark.parametrize("item", NO_DMR)
 def test_other_formats_are_told_from_dmr(tmp_path: Path, item: dict[str, Any]) -> None:
-    with pytest.raises(FormatError, match="is no dmr file"):
+    with pytest.raises(FormatError, match="is not in the format dmr"):
         dmr_case(tmp_path, item)
 
 

@@ -20,7 +20,7 @@ from worlddb.evaluate.question_plan import (
     read_prices,
     works_of,
 )
-from worlddb.evaluate.run_folder import Calls, KeptChat
+from worlddb.evaluate.run_folder import CachedChat, ReplyCache
 
 from .samples import locomo, longmemeval, save
 
@@ -85,7 +85,7 @@ def test_a_plan_says_which_questions_of_the_file_it_has(tmp_path: Path) -> None:
 
     def told(**options: Any) -> tuple[str, bool]:
         plan = plan_of(path, RunSettings(benchmark="longmemeval"), **options)
-        return plan.told, plan.is_part
+        return plan.description, plan.is_part
 
     whole = "all 7 of the file"
     assert told() == told(sample=7) == told(sample=9) == told(limit=8) == (whole, False)
@@ -144,16 +144,16 @@ def test_with_a_limit_the_rest_of_the_file_is_not_read(tmp_path: Path) -> None:
 
 
 def roles(*, judge: bool = True, extractor: bool = True) -> Roles:
-    calls = Calls()
+    calls = ReplyCache()
 
-    def chat(role: str, longest: int) -> KeptChat:
+    def chat(role: str, longest: int) -> CachedChat:
         settings = ChatSettings(
             provider="openai",
             base_url="http://127.0.0.1:9/v1",
             model=f"m-{role}",
             max_output_tokens=longest,
         )
-        return KeptChat(settings, role, calls)
+        return CachedChat(settings, role, calls)
 
     return Roles(
         prompts=load_prompts(),

@@ -275,6 +275,20 @@ def test_edge_types_of_the_settings_are_declared_by_whoever_may_write(tmp_path: 
         open_memory(bad, create=False, actor="x").close()
 
 
+def test_edge_types_of_the_settings_hold_for_a_store_that_was_there_before(tmp_path: Path) -> None:
+    store = ("--db", tmp_path / "a.db")
+    ids = [in_process("write", text, "--json", *store).data["id"] for text in ("A dog.", "A cat.")]
+    path = tmp_path / "config.toml"
+    path.write_text('[[edge_types]]\ntype = "manages"\nacyclic = true\n')
+    env = {"WORLDDB_CONFIG": str(path)}
+    shown = in_process("config", env=env)
+    [told] = [row for row in shown.rows if row.startswith("edge_types")]
+    assert '{"type": "manages", "acyclic": true}' in told
+    assert "manages" not in in_process("ontology", *store, env=env).out  # It only reads.
+    edge = in_process("link", "manages", *ids, "--json", *store, env=env)
+    assert (edge.code, edge.data["type"]) == (0, "manages"), edge.err
+
+
 def test_an_edge_type_for_a_scope_that_is_not_there_waits(tmp_path: Path) -> None:
     given = {"type": "manages", "user_id": "ada"}
     store = Settings(path=str(tmp_path / "a.db"), embedder="none", edge_types=(given,))

@@ -155,7 +155,7 @@ def test_without_an_embedder_words_alone_are_measured(data: Path) -> None:
         (("--sample", "0"), 2, "--sample: give at least 1"),
         (("--limit", "-3"), 2, "not a whole number"),
         (("--format", "squad"), 2, "invalid choice"),
-        (("--format", "locomo"), 6, "is no locomo file"),
+        (("--format", "locomo"), 6, "is not in the format locomo"),
         (("--mode", "qa"), 2, "for --mode qa or both name the benchmark"),
         (("--knob", "k"), 2, "--knob: works only with ablate"),
         (("--k", "0"), 2, "--k: give at least 1"),

@@ -98,7 +98,44 @@ def test_names_are_shown_and_split(store: Path) -> None:
     assert "the second one is" in done.out
     assert "worlddb undo" in done.out
     few = inside("proposals", "split", sarah.id, "--db", store)
-    assert "give the id of a name, then the memories" in few.err
+    assert "give a name or its id, then the memories" in few.err
+
+
+def test_two_people_of_one_name_are_told_apart_by_that_name(store: Path) -> None:
+    oslo = data(store, "list")["memories"][0]["id"]
+    done = data(store, "proposals", "split", "Sarah Chen", oslo[:12])
+    assert done["memories"] == [oslo]
+    again = inside("proposals", "split", "Sarah Chen", oslo, "--db", store)
+    assert "may mean several" in again.err
+    strange = inside("proposals", "split", "Bob", oslo, "--db", store)
+    assert "no memory or name here is 'Bob'" in strange.err  # Bob is in another scope.
+
+
+def test_history_proposals_and_consolidating_can_be_of_one_scope(store: Path) -> None:
+    bob = ("--user-id", "bob")
+    [first] = data(store, "log", *bob)
+    assert data(store, "log", "--after", first["seq"], *bob) == []
+    last = data(store, "log")[-1]["seq"]
+    texts = [node["content"] for node in data(store, "diff", 0, last, *bob)["nodes"]]
+    assert "Bob eats apples." in texts
+    assert "Sarah Chen lives in Rome." not in texts
+    with package.Memory(store, recluster="now") as memory:
+        memory.write("Sara Chen called.")
+        memory.write("Ann Brown called.", user_id="bob")
+        memory.write("Anne Brown called.", user_id="bob")
+    theirs = data(store, "proposals", *bob)["proposals"]
+    every = data(store, "proposals")["proposals"]
+    assert ["Ann" in one["left_name"] for one in theirs] == [True]
+    assert len(every) == 2
+    decided = data(store, "proposals", "reject", "--yes", *bob)
+    assert len(decided["proposals"]) == len(theirs)
+    assert len(data(store, "proposals")["proposals"]) == 1
+    done = data(store, "consolidate", *bob)
+    assert [one["title"] for one in done["summaries"]] == ["user:bob"]
+    two = inside("consolidate", *bob, "--user-id", "ada", "--db", store)
+    assert "give only one of --world ID and a scope" in two.err
+    nobody = inside("consolidate", "--user-id", "eve", "--db", store)
+    assert "there is no scope eve" in nobody.err
 
 
 def test_a_memory_has_an_identity_without_names(store: Path) -> None:
@@ -134,7 +171,7 @@ def test_an_empty_answer_says_of_what_there_is_nothing(tmp_path: Path) -> None:
     inside("write", "Ada likes tea.", *store)
     for command, told in (
         ("conflicts", "no conflicts for user:default"),
-        ("quarantine", "nothing waits in quarantine for user:default"),
+        ("quarantine", "the quarantine is empty for user:default"),
         ("reads", "no reads are recorded"),
     ):
         assert inside(command, *store).err.startswith(told)

@@ -175,7 +175,7 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (["retire", "--all", "--yes"], 2, "name the scope"),
         (["retire", "ffff"], 3, "ffff"),
         (["scopes", "purge"], 2, "give the SCOPE"),
-        (["scopes", "purge", "ada", "--yes"], 2, "is no scope"),
+        (["scopes", "purge", "ada", "--yes"], 2, "is not a scope"),
         (["scopes", "purge", "user:nobody", "--yes"], 3, "there is no scope user:nobody"),
         (["scopes", "--kind", "planet"], 2, "invalid choice"),
         (["recal", "x"], 2, "there is no command 'recal'; the nearest is 'recall'; see"),

@@ -241,7 +241,7 @@ def test_what_a_killed_restore_has_left_is_swept_away_and_nothing_else(
 @pytest.mark.parametrize("place", ["backup", "path"])
 def test_a_store_in_memory_cannot_be_restored(backup: Path, tmp_path: Path, place: str) -> None:
     path = tmp_path / "new.db"
-    with pytest.raises(engine.StorageError, match=":memory:: is no file"):
+    with pytest.raises(engine.StorageError, match=":memory:: is not a file"):
         restore(*((":memory:", path) if place == "backup" else (backup, ":memory:")))
     assert not path.exists()
 

@@ -69,6 +69,9 @@ def test_hooks_are_written_once_and_taken_out_without_a_trace(name: str, tmp_pat
     again = setup(name, "--hooks", "--write")
     assert "already set up with hooks" in again.out
     assert path.read_text() == first
+    assert f"worlddb setup {name} --write" in again.err
+    setup(name, "--write")
+    assert "no tools" not in setup(name, "--hooks", "--write").err
     setup(name, "--remove")
     assert not path.exists()
 
@@ -156,6 +159,8 @@ def test_hooks_of_a_project_have_no_path_of_this_machine(tmp_path: Path) -> None
     assert setup("codex", "--remove", "--project").code == 0
     assert not Path(done["path"]).exists()
     assert setup("vscode", "--hooks").code == 2
+    told = setup("copilot", "--hooks", "--project", "--write").err  # It has no tools of a project.
+    assert "worlddb setup copilot --write" in told
 
 
 def test_a_moved_command_is_replaced_and_a_shared_group_keeps_its_other_hooks(

@@ -324,3 +324,13 @@ def test_the_files_of_a_scope_stay_in_it_and_recall_finds_them(tmp_path: Path) -
         memory.files.write("/new.md", "new")
         assert [one.path for one in memory.files.list()] == ["/new.md"]
         assert memory.check()
+
+
+def test_a_path_has_a_bounded_depth(files: Files) -> None:
+    deep = "/" + "a/" * 100 + "b"
+    files.write(deep, "deep")
+    with pytest.raises(InvalidInputError, match="more than 100 folders deep"):
+        files.write("/" + "a/" * 101 + "b", "too deep")
+    with pytest.raises(InvalidInputError, match="more than 100 folders deep"):
+        files.move(deep, "/" + "c/" * 101 + "b")
+    assert files.read(deep).text == "deep"

@@ -196,8 +196,8 @@ def test_order_counts_where_a_preposition_makes_it() -> None:
 
 
 def test_letters_stand_for_words_in_names_of_people_only() -> None:
-    assert "a letter is no word" in reasons("Vitamin C", "Vitamin Complex")
-    assert "a letter is no word" in reasons("Jay Z", "Jay Zimmer", is_person=True)
+    assert "a letter is not a word" in reasons("Vitamin C", "Vitamin Complex")
+    assert "a letter is not a word" in reasons("Jay Z", "Jay Zimmer", is_person=True)
     assert reasons("John S.", "John Smith", is_person=True) == []
 
 

@@ -54,7 +54,7 @@ def stated(text: str) -> list[tuple[str, str, str]]:
             "The Brexit Accord implies the Lisbon Treaty.",
             ("Brexit Accord", "implies", "Lisbon Treaty"),
         ),
-        # Ends that are no names by themselves, but are written like names, or are kinds.
+        # Ends that are not names by themselves, but are written like names, or are kinds.
         (
             "The Great Storm of London led to the Severn Flood in 1703.",
             ("Great Storm of London", "causes", "Severn Flood"),

@@ -74,7 +74,7 @@ CASES = [
     # Emoji
     ("🎉 👍🏽 👩‍💻 ❤️ 🇫🇷", "🎉 👍 👩 💻 ❤ 🇫🇷"),
     ("──│──", ""),
-    # What is no text
+    # What is not a text
     ("", ""),
     (" \t\n", ""),
     ("a\0b \ud800 \udfffx", "a b x"),

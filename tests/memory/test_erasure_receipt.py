@@ -98,7 +98,7 @@ def test_a_bound_caller_gets_a_receipt_without_commits_of_the_store(memory: Memo
 def test_without_a_key_nothing_is_erased(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / f"memory.db{KEY_END}").write_text("no key")
     (tmp_path / f"memory.db{KEY_END}").chmod(0o600)
-    with pytest.raises(worlddb.StorageError, match="is no signing key"):
+    with pytest.raises(worlddb.StorageError, match="is not a signing key"):
         memory.erase(user_id="ada", confirm="ada", receipt=True)
     assert len(memory.list(user_id="ada")) == 1
 

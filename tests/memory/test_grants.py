@@ -183,7 +183,7 @@ def test_what_is_written_by_a_grant_lives_with_its_writer_and_is_shown_as_theirs
     assert not bob.list(types=["Memory"])[1].shared
     hit = bob.recall("Whom shall I call?").hits[0]
     assert (hit.node.content, hit.node.actor) == ("Call Sarah Chen.", "ada's laptop")
-    # It is neither an instruction nor a pin of Bob's, and its names are no names of his.
+    # It is neither an instruction nor a pin of Bob's, and its names are not names of his.
     assert "Call Sarah Chen." not in bob.context().text
     assert "tool says, unconfirmed" in bob.context("Whom shall I call?").text
     assert bob.write("Sarah Chen is my sister.").entities[0].created

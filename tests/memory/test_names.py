@@ -64,7 +64,6 @@ def test_an_alias_in_the_text_is_the_entity_itself(memory: Memory) -> None:
         {"aliases": ["SC"]},
         {"names": ["A", "B"], "aliases": ["SC"]},
         {"names": [""]},
-        {"names": []},
         {"names": [1]},
         {"aliases": {"A": [3]}},
         {"names": ["x"] * 101},
@@ -74,6 +73,14 @@ def test_wrong_names_are_refused(memory: Memory, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match=r"names|aliases"):
         memory.write("a text", **wrong)
     assert not memory.list().memories
+
+
+@pytest.mark.parametrize("none", [{"names": []}, {"aliases": []}, {"aliases": {}}])
+def test_empty_names_are_no_names(memory: Memory, none: dict[str, Any]) -> None:
+    memory.write("a text", **none)
+    memory.write("another", names=["Ana"], aliases=[])
+    memory.write("a third", aliases={"Ana": []})
+    assert set(texts(memory.recall(names=["Ana"]))) == {"a third", "another"}
 
 
 def test_recall_by_names_alone_is_complete_and_newest_first(memory: Memory) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import worlddb
-from worlddb import Memory
+from worlddb import InvalidInputError, Memory
 from worlddb.index.search import HeldWorlds
 
 CHAT = [
@@ -319,3 +320,18 @@ def test_at_the_end_of_time_two_may_still_say_the_same(memory: Memory) -> None:
     chat = [{"role": "user", "content": "ok"}, {"role": "user", "content": "ok"}]
     with pytest.raises(worlddb.InvalidInputError, match="too late"):
         memory.write(messages=chat, user_id="ada", at=last)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda memory: memory.write("tea", metadata={"n": 10**5_000}),
+        lambda memory: memory.consolidate(min_age=10**400),
+    ],
+    ids=["metadata", "min_age"],
+)
+def test_a_number_beyond_all_bounds_is_refused(
+    memory: Memory, call: Callable[[Memory], object]
+) -> None:
+    with pytest.raises(InvalidInputError):
+        call(memory)

@@ -333,7 +333,7 @@ def test_a_model_is_named_with_its_provider_and_perhaps_an_address() -> None:
     "spec", ["m", "openai:", ":m", "openai:@http://h/v1", "openai:m@h:1/v1", "openai:m@ftp://h"]
 )
 def test_what_is_no_address_is_not_taken_for_a_part_of_the_name(spec: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"provider:model|is no address"):
+    with pytest.raises(InvalidInputError, match=r"provider:model|is not an address"):
         parse_model_name(spec)
 
 

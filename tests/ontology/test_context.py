@@ -332,7 +332,7 @@ def test_a_handler_that_asks_for_what_is_not_there_is_told_so(db: WorldDB, ask: 
 
 
 BAD_INPUT: dict[str, Callable[[Any, Any], object]] = {
-    "a time that is no time": lambda ctx, edge: ctx.close_validity(edge.target, at="yesterday"),
+    "a time that is not a time": lambda ctx, edge: ctx.close_validity(edge.target, at="yesterday"),
     "a number for a time": lambda ctx, edge: ctx.close_validity(edge.target, at=5),
     "no type": lambda ctx, edge: ctx.create_node(type=""),
     "NUL in a name": lambda ctx, edge: ctx.create_node(type="Fact", name="\0"),
@@ -350,7 +350,7 @@ BAD_INPUT: dict[str, Callable[[Any, Any], object]] = {
     "a surrogate in the tier": lambda ctx, edge: ctx.stage_merge(
         edge, tier="\ud800", score=1.0, evidence={}
     ),
-    "a tier that is no text": lambda ctx, edge: ctx.stage_merge(
+    "a tier that is not a text": lambda ctx, edge: ctx.stage_merge(
         edge, tier=5, score=1.0, evidence={}
     ),
     "a score that is text": lambda ctx, edge: ctx.stage_merge(
@@ -358,7 +358,7 @@ BAD_INPUT: dict[str, Callable[[Any, Any], object]] = {
     ),
     "a surrogate in the reason": lambda ctx, edge: ctx.flag_conflict(edge, "\ud800"),
     "no reason": lambda ctx, edge: ctx.flag_conflict(edge, None),
-    "a reason that is no text": lambda ctx, edge: ctx.flag_conflict(edge, 5),
+    "a reason that is not a text": lambda ctx, edge: ctx.flag_conflict(edge, 5),
     "an unknown direction": lambda ctx, edge: ctx.edges(edge.source, "sideways"),
     "an id that is none": lambda ctx, edge: ctx.get("xyz"),
 }

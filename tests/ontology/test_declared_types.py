@@ -12,6 +12,7 @@ import pytest
 import worlddb
 from ontology.handler_stage import facts, open_store, write
 from worlddb import EdgeDeclaration, EdgeDraft, Id, InvalidInputError, RejectedError, WorldDB
+from worlddb.ontology import registry
 
 
 @pytest.fixture
@@ -184,3 +185,38 @@ def test_an_export_carries_declarations(db: WorldDB) -> None:
         assert ends(copy, b, "managed_by") == {a}
         write(copy, "manages", b, a)
         assert copy.check() == []
+
+
+def test_a_world_declares_a_bounded_number_of_types(
+    db: WorldDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worlddb.write.transaction.DECLARED_MAX", 3)
+    for name in ("likes", "knows", "sees"):
+        db.ontology().declare(name)
+    db.ontology().declare("sees", acyclic=True)  # Other traits are no further type.
+    with pytest.raises(InvalidInputError, match="up to 3 types"):
+        db.ontology().declare("hears")
+
+
+def test_the_commits_of_other_processes_do_not_read_the_types_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    made = registry.recorded_declaration
+
+    def count(type_: str, version: str, functional: bool) -> EdgeDeclaration | None:
+        read.append(type_)
+        return made(type_, version, functional)
+
+    path = tmp_path / "memory.db"
+    with worlddb.open(path, embedder="none") as db, worlddb.open(path, embedder="none") as other:
+        db.ontology().declare("likes")
+        a, b = facts(db, "ab")
+        write(other, "likes", a, b)
+        monkeypatch.setattr(registry, "recorded_declaration", count)
+        facts(db, "c")
+        write(other, "likes", b, a)
+        assert read == []
+        db.ontology().declare("sees")
+        write(other, "sees", b, a)
+        assert "sees" in read

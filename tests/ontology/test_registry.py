@@ -408,7 +408,7 @@ def test_a_class_of_handlers_is_no_handler() -> None:
 @pytest.mark.parametrize(
     ("point", "cause"),
     [
-        ("toy_greetings:nothing", "5 is no edge handler"),
+        ("toy_greetings:nothing", "5 is not an edge handler"),
         ("toy_greetings:absent", "AttributeError"),
         ("toy_absent:Greets", "ModuleNotFoundError: No module named 'toy_absent'"),
         ("toy_broken:Greets", "ZeroDivisionError"),

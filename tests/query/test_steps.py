@@ -269,7 +269,7 @@ def test_a_prefix_in_a_bounded_query_stands_for_what_is_inside(db: WorldDB) -> N
     shared = next(k for k, ids in starts.items() if len(ids) > 1 and len(inside & set(ids)) == 1)
     assert bounded.seeds(shared).execute().ids == inside & set(starts[shared])
     foreign = next(k for k, ids in starts.items() if not inside & set(ids))
-    with pytest.raises(NotFoundError, match="is no id here"):
+    with pytest.raises(NotFoundError, match="is not an id here"):
         bounded.seeds(foreign).execute()
 
 
@@ -368,3 +368,10 @@ def test_order_is_told(db: WorldDB) -> None:
     lines = answer.to_text().splitlines()
     assert lines[0].endswith(f"peace (after {war.short})")
     assert lines[1].endswith(f"vote (caused by {peace.short})")
+
+
+def test_a_hostile_line_is_refused_or_plain_text(db: WorldDB) -> None:
+    assert len(db.run(f"text tea | where a={'[' * 3_000}")) == 0
+    for step in ("limit ", "traverse refers_to hops="):
+        with pytest.raises(InvalidInputError, match="too large a number"):
+            db.run(f"text tea | {step}{'9' * 5_000}")

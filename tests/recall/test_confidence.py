@@ -193,6 +193,20 @@ def test_what_somebody_else_said_makes_recall_less_sure_of_the_named_one() -> No
     assert wrong.confidence < right.confidence
 
 
+def test_an_alias_in_the_question_is_met_by_the_text_that_it_leads_to() -> None:
+    with worlddb.Memory(":memory:") as memory:
+        text = "Container orchestration runs in three clusters."
+        memory.write(text, names=["Kubernetes"], aliases=["k8s"], user_id="ada")
+        memory.write("The dashboard is built with Svelte.", user_id="ada")
+        known = memory.recall("k8s?", user_id="ada")
+        unknown = memory.recall("k3d?", user_id="ada")
+        further = memory.recall("k8s salary?", user_id="ada")
+    assert known[0].node.content == text
+    assert known.confidence > 0.6 > unknown.confidence
+    assert known[0].confidence > 0.5
+    assert further.confidence < known.confidence
+
+
 def test_the_file_says_where_its_numbers_come_from() -> None:
     data = json.loads(PATH.read_text(encoding="utf-8"))
     assert data["provenance"]["command"].startswith("python -m bench.confidence_fit ")

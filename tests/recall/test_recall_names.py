@@ -20,6 +20,7 @@ from recall.search_stage import (
 )
 from worlddb import AsOf, Id, WorldDB
 from worlddb.index.ranking_numbers import SCALARS
+from worlddb.recall.activation import Spreading
 
 BY_NAME = lanes("graph")
 MENTION = SCALARS.mention_share
@@ -244,7 +245,7 @@ def test_a_name_that_has_ended_still_leads_on(db: WorldDB) -> None:
     assert leads_to(db, "Ada") == [said]
 
 
-# -- names are no answers --------------------------------------------------------------------------
+# -- names are not answers -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["Entity", "Topic", "Scope", "Session"])
@@ -263,3 +264,23 @@ def test_what_is_only_a_name_is_never_a_hit(db: WorldDB, kind: str) -> None:
 def test_a_name_of_any_other_kind_is_an_answer(db: WorldDB, kind: str) -> None:
     named_only = fact(db, "", type=kind, name="ripe pears")
     assert found(db.recall("ripe pears")) == [named_only]
+
+
+def test_a_question_that_repeats_a_name_looks_at_its_texts_once(
+    db: WorldDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(4):
+        named(db, "Ann Berg")
+    looked: list[set[int]] = []
+    texts = Spreading._texts
+
+    def count(spreading: Spreading, rows: set[int]) -> Any:
+        looked.append(rows)
+        return texts(spreading, rows)
+
+    monkeypatch.setattr(Spreading, "_texts", count)
+    once = found(db.recall("Ann Berg", settings=BY_NAME))
+    assert len(looked) == 1
+    looked.clear()
+    assert found(db.recall("Ann Berg " * 500, settings=BY_NAME)) == once
+    assert len(looked) == 1

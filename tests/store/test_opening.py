@@ -1,4 +1,4 @@
-"""Opening: what is no store is refused and left alone; what is one is read as it is."""
+"""Opening: what is not a store is refused and left alone; what is one is read as it is."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {item.name: item.read_bytes() for item in folder.iterdir()}
 
 
-# -- what is no store ----------------------------------------------------------------------------
+# -- what is not a store ---------------------------------------------------------------------------
 
 NO_STORES = {
     "a text": b"My memories\n" * 100,

@@ -1,5 +1,5 @@
 """Adapters: WorldDB behind the interfaces of agent frameworks, one module for each framework.
 
-Each module needs its framework, which an extra of the same name installs; nothing here is imported
-before it is asked for.
+Each module needs its framework, which the extra of the same name installs. No module is imported
+until it is used.
 """

@@ -2,8 +2,8 @@
 
     agent = Agent(client, context_providers=[WorldContextProvider(memory, user_id="ada")])
 
-Before a run the provider adds what is remembered about the question; after it, it remembers what
-was said. Where it writes and where it looks may be different scopes.
+Before a run the provider adds memories that match the question; after it, it writes the messages.
+The scopes that it writes to and searches may differ.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 
 from agent_framework import ContextProvider, HistoryProvider, Message
 
-from worlddb.adapters.item_log import Given, ItemLog, held_store
+from worlddb.adapters.item_log import Given, ItemLog, adapter_store
 
 ACTOR = "agent-framework"
-ROLES = ("user", "assistant")  # What others say, such as tools, is no memory.
+ROLES = ("user", "assistant")  # Messages of other roles, such as tools, are not written.
 
 
 class WorldContextProvider(ContextProvider):
-    """Memories of a scope before a run; what was said is remembered after it.
+    """Adds the memories of a scope before a run, and writes the messages after it.
 
-    `memory` is a `Memory` or a `Client`; `scope` is where memories are written. `search` is where
-    they are looked for, by default the same; it never inherits ids from `scope`.
+    `memory` is a `Memory` or a `Client`; memories are written to `scope`. `search` is the scope
+    that is searched, by default the same; it never inherits ids from `scope`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class WorldContextProvider(ContextProvider):
     async def before_run(
         self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]
     ) -> None:
-        """Add what is remembered about the last message as a message of the user."""
+        """Add the memories that match the last message, as a message of the user."""
         asked = [one.text for one in context.input_messages if one.role == "user" and one.text]
         found = await asyncio.to_thread(
             lambda: self._memory.context(
@@ -59,7 +59,7 @@ class WorldContextProvider(ContextProvider):
     async def after_run(
         self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]
     ) -> None:
-        """Remember what the user and the agent said; what is known already is not written again."""
+        """Write the messages of the user and the agent; known texts are not written again."""
         response = context.response
         said = [*context.input_messages, *(response.messages if response is not None else ())]
         chat = [
@@ -77,7 +77,7 @@ class WorldHistoryProvider(HistoryProvider):
 
     def __init__(self, store: Given, *, source_id: str = "worlddb-history", **options: Any) -> None:
         super().__init__(source_id, **options)
-        self._held = held_store(store)
+        self._held = adapter_store(store)
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **_: Any
@@ -94,7 +94,7 @@ class WorldHistoryProvider(HistoryProvider):
         state: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Add messages to a session as one commit; one whose id is there is left out."""
+        """Append messages to a session as one commit; messages with a known id are skipped."""
         texts = [json.dumps(one.to_dict(), ensure_ascii=False, default=str) for one in messages]
         keys = [one.message_id for one in messages]
         await asyncio.to_thread(self._log(session_id).append, texts, keys=keys)

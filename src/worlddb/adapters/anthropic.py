@@ -2,8 +2,8 @@
 
     client.beta.messages.tool_runner(..., tools=[WorldMemoryTool(Memory("memory.db"))])
 
-The model sees a folder /memories. What it writes there are files of the scope: each change is a
-commit, each old version can be read, and recall finds what the files say.
+The model sees a folder /memories. Its files are files of the scope: each change is a commit, old
+versions stay readable, and recall finds the texts.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from worlddb.files.versioned_files import FileChanges, Files
 from worlddb.memory.memory import Memory
 
 ROOT = "/memories"
-LINES_MAX = 999_999  # Six digits, as wide as the tool shows line numbers.
-LEVELS_SHOWN = 2  # As the description of the tool promises the model.
+LINES_MAX = 999_999  # Six digits, the width of the tool's line numbers.
+LEVELS_SHOWN = 2  # As the tool's description tells the model.
 CONTEXT_LINES = 2  # Lines shown before and after a replacement.
 T = TypeVar("T")
 
 
 class MemoryCommands:
-    """The commands of the memory tool on files, with the texts that the model expects."""
+    """The commands of the memory tool on files, with the replies that the model expects."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
 
     def view(self, command: Any) -> str:
-        """Return a file with line numbers, or what lies in a folder."""
+        """Return a file with line numbers, or the contents of a folder."""
         path = _checked(command.path)
         try:
             entries = self.files.list(path, depth=LEVELS_SHOWN)
@@ -70,7 +70,7 @@ class MemoryCommands:
         )
 
     def create(self, command: Any) -> str:
-        """Write a new file."""
+        """Create a file."""
         path = _checked(command.path)
         try:
             self.files.write(path, command.file_text, expected=None)
@@ -81,7 +81,7 @@ class MemoryCommands:
         return f"File created successfully at: {command.path}"
 
     def str_replace(self, command: Any) -> str:
-        """Replace a text that occurs once, and show the lines around it."""
+        """Replace a text that occurs once; return the lines around it."""
         old, new = command.old_str, command.new_str or ""
         with self.files.changes() as changes:
             text = _text(changes, command.path)
@@ -99,7 +99,7 @@ class MemoryCommands:
                     f"lines: {lines}. Please ensure it is unique"
                 )
             changed = text.replace(old, new)
-            changes.write(_checked(command.path), changed)
+            changes.write(_checked(command.path), changed, amends=True)
         line, lines_now = text[: text.find(old)].count("\n"), changed.split("\n")
         start = max(0, line - CONTEXT_LINES)
         return (
@@ -109,7 +109,7 @@ class MemoryCommands:
         )
 
     def insert(self, command: Any) -> str:
-        """Put a text after a line."""
+        """Insert a text after a line."""
         with self.files.changes() as changes:
             lines = _text(changes, command.path).split("\n")
             if lines[-1] == "":
@@ -121,7 +121,8 @@ class MemoryCommands:
                 )
             lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
             text = "\n".join(lines)
-            changes.write(_checked(command.path), text if text.endswith("\n") else text + "\n")
+            text = text if text.endswith("\n") else text + "\n"
+            changes.write(_checked(command.path), text, amends=True)
         return f"The file {command.path} has been edited."
 
     def delete(self, command: Any) -> str:
@@ -149,13 +150,13 @@ class MemoryCommands:
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     def clear_all_memory(self) -> str:
-        """End everything below /memories."""
+        """End everything in /memories."""
         if self.files.exists(ROOT):
             self.files.delete(ROOT)
         return "All memory cleared"
 
     def run(self, call: Callable[..., str], *given: Any) -> str:
-        """Run a command; an error of the store becomes one that the model is told."""
+        """Run a command; an error of WorldDB becomes an error that the model reads."""
         try:
             return call(*given)
         except WorldDBError as error:
@@ -163,7 +164,7 @@ class MemoryCommands:
 
 
 def _checked(path: str) -> str:
-    """Return a path below /memories as the file tree has it."""
+    """Return a path in /memories as a path of the file tree."""
     if path != ROOT and not path.startswith(ROOT + "/"):
         raise ToolError(f"Path must start with /memories, got: {path}")
     names: list[str] = []
@@ -195,13 +196,13 @@ def _numbered(lines: list[str], first: int) -> str:
 
 
 def _bytes(one: FileEntry, entries: list[FileEntry]) -> int:
-    """Return the size of an entry; of a folder, of the files in it that are listed."""
+    """Return the size of a file, or of the listed files in a folder."""
     inside = one.path + "/"
     return one.bytes + sum(other.bytes for other in entries if other.path.startswith(inside))
 
 
 def _size(count: int) -> str:
-    """Return a size as the tool shows it: 512B, 1.5K, 2M."""
+    """Return a size in the tool's format: 512B, 1.5K, 2M."""
     step = min(max(count.bit_length() - 1, 0) // 10, 3)
     size = count / 1024**step
     return f"{size:.1f}".removesuffix(".0") + "BKMG"[step]
@@ -221,7 +222,7 @@ def _command(name: str) -> Callable[..., str]:
 class WorldMemoryTool(BetaAbstractMemoryTool):
     """The memory tool on the files of a memory's scope.
 
-    `memory` is a `Memory` (its usual scope has the files) or `Files`.
+    `memory` is a `Memory` (its default scope is used) or `Files`.
     """
 
     def __init__(self, memory: Memory | Files, **options: Any) -> None:

@@ -2,8 +2,8 @@
 
     ClaudeAgentOptions(session_store=WorldSessionStore("memory.db"))
 
-A session is a list of entries under its project; those of subagents are lists of their own. An
-entry whose `uuid` is there already is not written twice.
+A session is a list of entries in its project; each subagent of it has a list of its own. An entry
+is identified by its `uuid` and stored once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from claude_agent_sdk import fold_session_summary
 
-from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store
+from worlddb.adapters.item_log import Given, ItemLog, adapter_store, folder_name
 from worlddb.files.versioned_files import FileChanges
 
 ACTOR = "claude-agent-sdk"
@@ -26,7 +26,7 @@ class WorldSessionStore:
     """Sessions by project; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given) -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
 
     def close(self) -> None:
@@ -34,7 +34,7 @@ class WorldSessionStore:
         self._held.close()
 
     async def append(self, key: Mapping[str, Any], entries: list[Any]) -> None:
-        """Add entries to a transcript, in one commit."""
+        """Append entries to a transcript, in one commit."""
         if entries:
             await asyncio.to_thread(self._append, key, entries)
 
@@ -47,7 +47,7 @@ class WorldSessionStore:
                 self._fold(changes, key, entries)
 
     def _fold(self, changes: FileChanges, key: Mapping[str, Any], entries: list[Any]) -> None:
-        """Bring the summary of a session up to date."""
+        """Update the summary of a session."""
         path = f"{_folder(key['project_key'], key['session_id'])}/{SUMMARY}"
         before = changes.find(path)
         previous = None
@@ -58,22 +58,22 @@ class WorldSessionStore:
         changes.write(path, json.dumps(folded))
 
     async def load(self, key: Mapping[str, Any]) -> list[Any] | None:
-        """Return the entries of a transcript, None if there are none."""
+        """Return the entries of a transcript; None if there are none."""
         texts = await asyncio.to_thread(self._log(key).read)
         return [json.loads(text) for text in texts] or None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
-        """Return the sessions of a project with the time of their last entry."""
+        """Return the sessions of a project with the times of their last entries."""
         found = await self.list_session_summaries(project_key)
         return [{"session_id": one["session_id"], "mtime": one["mtime"]} for one in found]
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
-        """Return the summaries that were folded while entries were added."""
+        """Return the summaries of the sessions of a project."""
         files = await asyncio.to_thread(self._files.read_all, _folder(project_key))
         return [json.loads(one.text) for one in files if one.path.endswith(f"/{SUMMARY}")]
 
     async def delete(self, key: Mapping[str, Any]) -> None:
-        """End a transcript; without a subpath, the session with those of its subagents."""
+        """End a transcript; without a subpath, the session with its subagents' transcripts."""
         await asyncio.to_thread(self._delete, key)
 
     def _delete(self, key: Mapping[str, Any]) -> None:

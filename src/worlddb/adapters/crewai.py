@@ -2,8 +2,8 @@
 
     Memory(storage=WorldStorage("memory.db"), embedder=…, llm=…)
 
-CrewAI embeds texts itself; its vectors are kept beside the text. A record is a file in the folder
-of its scope, so every earlier version can be read. Each save is one commit.
+CrewAI embeds texts itself; its vectors are stored beside the text. A record is a file in the folder
+of its scope, so earlier versions stay readable. Each save is one commit.
 """
 
 from __future__ import annotations
@@ -18,20 +18,27 @@ from typing import Any
 from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
 from crewai.memory.types import MemoryRecord, ScopeInfo
 
-from worlddb.adapters.item_log import Given, folder_name, held_store, packed, ranked, unpacked
+from worlddb.adapters.item_log import (
+    Given,
+    adapter_store,
+    folder_name,
+    pack_vectors,
+    rank_by_cosine,
+    unpack_vectors,
+)
 from worlddb.files.file_tree import FileText
 from worlddb.files.versioned_files import FileChanges
 
 ACTOR = "crewai"
 FOLDER = f"/{ACTOR}"
-LISTED = 200  # As many records as CrewAI lists by default.
+LISTED = 200  # The default of CrewAI.
 
 
 class WorldStorage:
     """Memory records by scope; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given) -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
 
     def close(self) -> None:
@@ -39,7 +46,7 @@ class WorldStorage:
         self._held.close()
 
     def save(self, records: list[MemoryRecord]) -> None:
-        """Write records as one commit; one with the id of another takes its place.
+        """Write records as one commit; a record replaces an earlier one with the same id.
 
         Raises:
             EmbeddingDimensionMismatchError: an embedding has another length than those kept.
@@ -52,7 +59,7 @@ class WorldStorage:
                 self._write(changes, record)
 
     def update(self, record: MemoryRecord) -> None:
-        """Write a record in place of the one with the same id."""
+        """Replace the record with the same id."""
         self.save([record])
 
     def search(
@@ -67,11 +74,11 @@ class WorldStorage:
         """Return the records nearest to an embedding, by cosine, best first."""
         chosen = self._chosen(scope_prefix, categories, metadata_filter)
         files: dict[bytes, FileText] = {one.version: one for one in chosen}
-        held = {key: unpacked(one.metadata["vectors"]) for key, one in files.items()}
+        held = {key: unpack_vectors(one.metadata["vectors"]) for key, one in files.items()}
         for vectors in held.values():
             if vectors and len(vectors[0]) != len(query_embedding):
                 raise EmbeddingDimensionMismatchError(len(vectors[0]), len(query_embedding))
-        found = [pair for pair in ranked(query_embedding, held) if pair[1] >= min_score]
+        found = [pair for pair in rank_by_cosine(query_embedding, held) if pair[1] >= min_score]
         return [(_record(files[key]), score) for key, score in found[:limit]]
 
     def delete(
@@ -82,7 +89,7 @@ class WorldStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """End the records that fit all that is given; return how many."""
+        """End the records that match all conditions; return their number."""
         found = self._chosen(scope_prefix, categories, metadata_filter)
         if record_ids is not None:
             found = [one for one in found if one.metadata["id"] in record_ids]
@@ -94,20 +101,20 @@ class WorldStorage:
         return len(found)
 
     def get_record(self, record_id: str) -> MemoryRecord | None:
-        """Return a record by its id, None if there is none."""
+        """Return a record by its id; None if there is none."""
         found = [one for one in self._all() if one.metadata["id"] == record_id]
         return _record(found[0]) if found else None
 
     def list_records(
         self, scope_prefix: str | None = None, limit: int = LISTED, offset: int = 0
     ) -> list[MemoryRecord]:
-        """Return the records of a scope and those below it, the newest first."""
+        """Return the records of a scope and its inner scopes, the newest first."""
         found = [_record(one) for one in self._chosen(scope_prefix)]
         found.sort(key=lambda one: (_zoned(one.created_at), one.id), reverse=True)
         return found[offset : offset + limit]
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
-        """Return how many records a scope has, since when and until when, and what lies below."""
+        """Return the number of records of a scope, their first and last time, and inner scopes."""
         found = [_record(one) for one in self._chosen(scope)]
         times = [one.created_at for one in found]
         return ScopeInfo(
@@ -127,21 +134,21 @@ class WorldStorage:
         return sorted({start + one.partition("/")[0] for one in below if one})
 
     def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
-        """Return how many records each category has."""
+        """Return the number of records of each category."""
         chosen = self._chosen(scope_prefix)
         names = (name for one in chosen for name in one.metadata["record"].get("categories", ()))
         return dict(Counter(names))
 
     def count(self, scope_prefix: str | None = None) -> int:
-        """Return how many records a scope and those below it have."""
+        """Return the number of records of a scope and its inner scopes."""
         return len(self._chosen(scope_prefix))
 
     def reset(self, scope_prefix: str | None = None) -> None:
-        """End all records of a scope and of those below it."""
+        """End all records of a scope and its inner scopes."""
         self.delete(scope_prefix)
 
     def touch_records(self, record_ids: list[str]) -> None:
-        """Note that records were used now."""
+        """Set the time of last use of records."""
         now = datetime.now(UTC).replace(tzinfo=None)
         with self._files.changes() as changes:
             for file in self._all():
@@ -168,13 +175,13 @@ class WorldStorage:
         path = f"{FOLDER}/{folder_name(record.id)}"
         kept = json.loads(record.model_dump_json())
         text = kept.pop("content")
-        vectors = packed([record.embedding]) if record.embedding else []
+        vectors = pack_vectors([record.embedding]) if record.embedding else []
         metadata = {"id": record.id, "record": kept, "vectors": vectors}
         changes.write(path, text, metadata=metadata)
 
     def _check_lengths(self, records: list[MemoryRecord]) -> None:
         sizes = [len(one.embedding) for one in records if one.embedding]
-        held = (unpacked(one.metadata["vectors"]) for one in self._all())
+        held = (unpack_vectors(one.metadata["vectors"]) for one in self._all())
         stored = next((len(vectors[0]) for vectors in held if vectors), sizes[0] if sizes else 0)
         for size in sizes:
             if size != stored:
@@ -189,7 +196,7 @@ class WorldStorage:
         categories: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> list[FileText]:
-        """Return the files of records inside a scope, of any category, with all metadata."""
+        """Return the files of records in a scope, with any of the categories and all metadata."""
         tests: list[Callable[[dict[str, Any]], bool]] = []
         if scope is not None and _scope(scope) != "/":
             whole = _scope(scope)
@@ -208,7 +215,7 @@ class WorldStorage:
 
 
 def _record(file: FileText) -> MemoryRecord:
-    vectors = unpacked(file.metadata["vectors"])
+    vectors = unpack_vectors(file.metadata["vectors"])
     return MemoryRecord.model_validate(
         {
             **file.metadata["record"],

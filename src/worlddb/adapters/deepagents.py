@@ -2,7 +2,7 @@
 
     create_deep_agent(model, backend=WorldBackend(worlddb.Memory("memory.db"), user_id="ada"))
 
-Every write is a commit, every earlier version can be read, and recall finds what the files say.
+Every write is a commit, earlier versions stay readable, and recall finds the texts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WorldBackend(BackendProtocol):
         self._files = memory.files_of(**scope)
 
     def ls(self, path: str) -> LsResult:
-        """List what lies in a folder; a folder that is not there is empty."""
+        """List the contents of a folder; a missing folder is empty."""
 
         def run() -> LsResult:
             if not self._files.exists(path):
@@ -75,7 +75,7 @@ class WorldBackend(BackendProtocol):
         return _answer(run, lambda error: ReadResult(error=error))
 
     def write(self, file_path: str, content: str) -> WriteResult:
-        """Write a file; one that is there gets a new version."""
+        """Write a file; an existing file gets a new version."""
 
         def run() -> WriteResult:
             self._files.write(file_path, content)
@@ -86,7 +86,7 @@ class WorldBackend(BackendProtocol):
     def edit(
         self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
     ) -> EditResult:
-        """Replace a text in a file; it has to occur once, unless `replace_all` is on."""
+        """Replace a text in a file; it must occur once, unless `replace_all` is set."""
 
         def run() -> EditResult:
             with self._files.changes() as changes:
@@ -102,7 +102,7 @@ class WorldBackend(BackendProtocol):
         return _answer(run, lambda error: EditResult(error=error))
 
     def delete(self, file_path: str) -> DeleteResult:
-        """End a file, or a folder with everything in it."""
+        """End a file, or a folder with all its contents."""
 
         def run() -> DeleteResult:
             self._files.delete(file_path)
@@ -118,7 +118,7 @@ class WorldBackend(BackendProtocol):
         *,
         max_count: int | None = None,
     ) -> GrepResult:
-        """Return the lines that have a text in them."""
+        """Return the lines that contain a text."""
 
         def run() -> GrepResult:
             files = {one.path: _data(one) for one in self._files.read_all()}
@@ -127,7 +127,7 @@ class WorldBackend(BackendProtocol):
         return _answer(run, lambda error: GrepResult(error=error))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
-        """Return the files whose paths below `path` match, the latest first."""
+        """Return the files whose paths below `path` match a glob, the latest first."""
 
         def run() -> GlobResult:
             root = "/" + (path or "").strip("/")
@@ -149,7 +149,7 @@ class WorldBackend(BackendProtocol):
         return _answer(run, lambda error: GlobResult(error=error))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
-        """Write files from bytes; what is no UTF-8 text is kept as base64."""
+        """Write files from bytes; bytes that are not UTF-8 are stored as base64."""
         answers = []
         for path, content in files:
             try:
@@ -178,7 +178,7 @@ class WorldBackend(BackendProtocol):
         return answers
 
     def _why(self, path: str) -> str:
-        """Return why a file cannot be read, in the words of deepagents."""
+        """Return the reason why a file cannot be read, as an error code of deepagents."""
         try:
             return "is_directory" if self._files.exists(path) else "file_not_found"
         except WorldDBError:
@@ -186,7 +186,7 @@ class WorldBackend(BackendProtocol):
 
 
 def _answer(run: Callable[[], R], failed: Callable[[str], R]) -> R:
-    """Return a result; an error of ours or a wrong pattern is told in it, not raised."""
+    """Return a result, in which an error of WorldDB or a wrong pattern is text, not raised."""
     try:
         return run()
     except (WorldDBError, ValueError) as error:

@@ -1,9 +1,9 @@
-"""Google ADK: a memory service on a WorldDB memory, and a session service that keeps sessions.
+"""Google ADK: a memory service on a WorldDB memory, and a session service.
 
     Runner(agent=agent, app_name="app", session_service=WorldSessionService("memory.db"),
            memory_service=WorldMemoryService(worlddb.Memory("memory.db")))
 
-ADK's app is the scope `app_id`, its user `user_id`, its session the run. An event is written once.
+ADK's app is the scope `app_id`, its user `user_id`, its session the run. Each event is stored once.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 from google.genai import types
 
-from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store
+from worlddb.adapters.item_log import Given, ItemLog, adapter_store, folder_name
 from worlddb.errors import NotFoundError
 from worlddb.files.versioned_files import FileChanges
 from worlddb.model.records import said_by
 
 ACTOR = "google-adk"
-RESULTS = 10  # As many as ADK's own service returns.
+RESULTS = 10  # As ADK's own service returns.
 SESSION, EVENTS, STATE = "session.json", "events", "state.json"
 
 
@@ -47,7 +47,7 @@ class WorldMemoryService(BaseMemoryService):
         self._memory, self._k = memory, k
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Remember what was said in a session; again, only what is new."""
+        """Write the events of a session; events written before are skipped."""
         await self.add_events_to_memory(
             app_name=session.app_name,
             user_id=session.user_id,
@@ -64,7 +64,7 @@ class WorldMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember what some events say; an event that is there already is not written twice."""
+        """Write the texts of some events; events written before are skipped."""
         scope = {"user_id": user_id, "app_id": app_name}
         scope |= {"run_id": session_id} if session_id else {}
         for event in events:
@@ -89,7 +89,7 @@ class WorldMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Remember entries as they are."""
+        """Write entries unchanged."""
         for entry in memories:
             metadata = {**(custom_metadata or {}), **entry.custom_metadata}
             await asyncio.to_thread(
@@ -103,7 +103,7 @@ class WorldMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Return what is remembered about a query, best first."""
+        """Return the memories that match a query, best first."""
         if not query.strip():
             return SearchMemoryResponse()
         found = await asyncio.to_thread(
@@ -114,7 +114,7 @@ class WorldMemoryService(BaseMemoryService):
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None
     ) -> None:
-        """End one memory by its id; one that is not there does nothing."""
+        """End one memory by its id; an unknown id is ignored."""
         if memory_id is None:
             raise ValueError("memory_id: say which memory; an entry of search_memory has its id")
         try:
@@ -128,12 +128,12 @@ class WorldMemoryService(BaseMemoryService):
 class WorldSessionService(BaseSessionService):
     """Sessions with their events and states; `store` is a path, an open `WorldDB` or a `Memory`.
 
-    State with the prefix `app:` belongs to the app, with `user:` to the user in the app; what has
-    the prefix `temp:` is not kept. Each event is one commit with the state that it changes.
+    State with the prefix `app:` belongs to the app, with `user:` to the user of the app; state with
+    `temp:` is not stored. Each event and its state changes are one commit.
     """
 
     def __init__(self, store: Given) -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ class WorldSessionService(BaseSessionService):
         state: dict[str, Any] | None = None,
         session_id: str | None = None,
     ) -> Session:
-        """Begin a session.
+        """Create a session.
 
         Raises:
             AlreadyExistsError: a session has that id.
@@ -175,7 +175,7 @@ class WorldSessionService(BaseSessionService):
         session_id: str,
         config: GetSessionConfig | None = None,
     ) -> Session | None:
-        """Return a session with its events, None if there is none."""
+        """Return a session with its events; None if there is none."""
         return await asyncio.to_thread(self._get, (app_name, user_id, session_id.strip()), config)
 
     def _get(self, key: tuple[str, str, str], config: GetSessionConfig | None) -> Session | None:
@@ -207,7 +207,7 @@ class WorldSessionService(BaseSessionService):
     async def list_sessions(
         self, *, app_name: str, user_id: str | None = None
     ) -> ListSessionsResponse:
-        """Return the sessions of an app, or of one user, without events; the latest last."""
+        """Return the sessions of an app, or of one user, without events, the latest last."""
 
         def run() -> ListSessionsResponse:
             folder = _path(app_name) if user_id is None else _path(app_name, user_id)
@@ -219,7 +219,7 @@ class WorldSessionService(BaseSessionService):
         return await asyncio.to_thread(run)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """End a session; the store's history has it still."""
+        """End a session; its history stays readable."""
 
         def run() -> None:
             path = _path(app_name, user_id, session_id.strip())
@@ -230,11 +230,11 @@ class WorldSessionService(BaseSessionService):
         await asyncio.to_thread(run)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        """Return what is kept for a user in an app, without the prefix."""
+        """Return the state of a user in an app, without the prefix."""
         return await asyncio.to_thread(self._state, _path(app_name, user_id, STATE))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Add an event to a session, and the state that it changes, as one commit.
+        """Append an event to a session, with its state changes, as one commit.
 
         Raises:
             SessionNotFoundError: the session was deleted.
@@ -265,7 +265,7 @@ class WorldSessionService(BaseSessionService):
     def _keep(
         self, changes: FileChanges, key: tuple[str, str, str], state: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Write what is state of the app and of the user; return the session's own."""
+        """Write the state of the app and of the user; return that of the session."""
         shared = {State.APP_PREFIX: _path(key[0], STATE), State.USER_PREFIX: _path(*key[:2], STATE)}
         left = {one: value for one, value in state.items() if not one.startswith(State.TEMP_PREFIX)}
         for prefix, path in shared.items():
@@ -288,7 +288,7 @@ class WorldSessionService(BaseSessionService):
 
 
 def _path(*names: str) -> str:
-    """Return a path below the adapter's folder; the last name may be one of our files."""
+    """Return a path in the adapter's folder; the last name may be a file name of the adapter."""
     files = (SESSION, STATE)
     return "/" + "/".join(one if one in files else folder_name(one) for one in (ACTOR, *names))
 

@@ -1,10 +1,10 @@
-"""Haystack: a document store on versioned files, and a retriever on our own recall.
+"""Haystack: a document store on versioned files, and a retriever that uses recall.
 
     store = WorldDocumentStore("memory.db")
     pipeline.add_component("retriever", WorldRetriever(store))
 
-A document is a file: its content is the text, everything else the metadata. Each call that changes
-something is a commit, and every earlier version can be read.
+A document is a file: its content is the text, its other fields are metadata. Each call that writes
+is one commit, and earlier versions stay readable.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from haystack.utils.filters import document_matches_filter
 
 from worlddb.adapters.item_log import (
     Given,
+    adapter_store,
     folder_name,
-    held_store,
     on_thread,
-    packed,
-    ranked,
-    unpacked,
+    pack_vectors,
+    rank_by_cosine,
+    unpack_vectors,
 )
 from worlddb.files.file_tree import FileText
 from worlddb.model.address import Id
 
 ACTOR = "haystack"
-RECALLED_MAX = 1_000  # As many hits as a recall returns at most.
+RECALLED_MAX = 1_000  # The limit of recall.
 VECTOR, ORDER = "embedding", "order"
 
 
@@ -41,7 +41,7 @@ class WorldDocumentStore:
     """Documents in a collection; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given = ":memory:", collection: str = "documents") -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
         self._collection = collection
         self._folder = "/" + "/".join(map(folder_name, (ACTOR, collection)))
@@ -57,23 +57,23 @@ class WorldDocumentStore:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> WorldDocumentStore:
-        """Open the store that `to_dict` tells."""
+        """Open the store with these settings."""
         made: WorldDocumentStore = default_from_dict(cls, data)
         return made
 
     def count_documents(self) -> int:
-        """Return how many documents there are."""
+        """Return the number of documents."""
         return len(self._all())
 
     def filter_documents(self, filters: dict[str, Any] | None = None) -> list[Document]:
-        """Return the documents that a filter is true of; without one, all."""
+        """Return the documents that match a filter; all without one."""
         found = [_document(file) for file in self._all()]
         return [one for one in found if _passes(one, filters)]
 
     def write_documents(
         self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE
     ) -> int:
-        """Write documents as one commit; return how many were written."""
+        """Write documents as one commit; return the number of documents written."""
         given = documents if isinstance(documents, list) else [None]
         if not all(isinstance(one, Document) for one in given):
             raise ValueError("documents: give a list of Document")
@@ -93,7 +93,7 @@ class WorldDocumentStore:
         return written
 
     def delete_documents(self, document_ids: list[str]) -> None:
-        """End documents by their ids; unknown ids do nothing."""
+        """End documents by their ids; unknown ids are ignored."""
         with self._files.changes() as changes:
             for path in map(self._path, document_ids):
                 if changes.find(path) is not None:
@@ -104,19 +104,19 @@ class WorldDocumentStore:
         self.delete_documents([one.metadata["id"] for one in self._all()])
 
     def delete_by_filter(self, filters: dict[str, Any]) -> int:
-        """End the documents that a filter is true of; return how many."""
+        """End the documents that match a filter; return their number."""
         found = self.filter_documents(filters)
         self.delete_documents([one.id for one in found])
         return len(found)
 
     def update_by_filter(self, filters: dict[str, Any], meta: dict[str, Any]) -> int:
-        """Change the metadata of the documents that a filter is true of; return how many."""
+        """Change the metadata of the documents that match a filter; return their number."""
         found = self.filter_documents(filters)
         made = [replace(one, meta={**one.meta, **meta}) for one in found]
         return self.write_documents(made, DuplicatePolicy.OVERWRITE)
 
     def count_documents_by_filter(self, filters: dict[str, Any]) -> int:
-        """Return how many documents a filter is true of."""
+        """Return the number of documents that match a filter."""
         return len(self.filter_documents(filters))
 
     count_documents_async = on_thread(count_documents)
@@ -127,7 +127,7 @@ class WorldDocumentStore:
     def recall(
         self, query: str, *, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> list[Document]:
-        """Return the documents that answer a query best, by our own recall."""
+        """Return the documents that answer a query best, by recall."""
         with self._files.tree() as tree:
             place = tree.find(self._folder)
         if place is None or not query.strip():
@@ -144,14 +144,16 @@ class WorldDocumentStore:
         filters: dict[str, Any] | None = None,
         top_k: int = 10,
     ) -> list[Document]:
-        """Return the documents whose embeddings are nearest to one, by cosine."""
+        """Return the documents with the nearest embeddings, by cosine."""
         files: dict[bytes, FileText] = {one.version: one for one in self._all()}
-        held = {key: unpacked(one.metadata.get(VECTOR, ())) for key, one in files.items()}
-        found = [_document(files[key], score) for key, score in ranked(query_embedding, held)]
+        held = {key: unpack_vectors(one.metadata.get(VECTOR, ())) for key, one in files.items()}
+        found = [
+            _document(files[key], score) for key, score in rank_by_cosine(query_embedding, held)
+        ]
         return [one for one in found if _passes(one, filters)][:top_k]
 
     def _all(self) -> list[FileText]:
-        """Return the documents' files in the order in which they came."""
+        """Return the files of the documents in the order of writing."""
         return sorted(self._files.read_all(self._folder), key=lambda one: one.metadata[ORDER])
 
     def _path(self, name: str) -> str:
@@ -160,7 +162,7 @@ class WorldDocumentStore:
 
 @component
 class WorldRetriever:
-    """Documents from the recall of a `WorldDocumentStore`."""
+    """Retrieves the documents of a `WorldDocumentStore` by recall."""
 
     def __init__(
         self,
@@ -182,12 +184,12 @@ class WorldRetriever:
 
 
 def _metadata(document: Document) -> dict[str, Any]:
-    """Return what a document is beside its text; an embedding is kept if it is short enough."""
+    """Return the fields of a document except its text; a long embedding is left out."""
     data = document.to_dict(flatten=False)
     data.pop("content")
     data.pop("score")
     data[VECTOR] = (
-        packed([document.embedding], exact=True) if document.embedding is not None else []
+        pack_vectors([document.embedding], exact=True) if document.embedding is not None else []
     )
     data["has_content"] = document.content is not None
     return {key: value for key, value in data.items() if value is not None}
@@ -195,7 +197,7 @@ def _metadata(document: Document) -> dict[str, Any]:
 
 def _document(file: FileText, score: float | None = None) -> Document:
     data: dict[str, Any] = dict(file.metadata)
-    vectors = unpacked(data.pop(VECTOR, ()))
+    vectors = unpack_vectors(data.pop(VECTOR, ()))
     has_content = data.pop("has_content", True)
     del data[ORDER]
     return Document.from_dict(

@@ -3,9 +3,9 @@
     Folder "/" ─ Folder "agents" ─ Folder "session 1" ─┬─ Item '{"role": …}'
                                                        └─ Item '{"role": …}'
 
-Every call that changes the list is one commit. What is taken off the list ends and can still be
-read in the store's history. The folders stand in the root world, where the recall of a scope does
-not look: a transcript is kept as it is, and is no memory.
+Every call that changes the list is one commit. A removed item ends and stays in the store's
+history. The folders are in the root world, which the recall of a scope does not search: a
+transcript is not a memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ S = TypeVar("S")
 def on_thread(
     method: Callable[Concatenate[S, P], R],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Return a method as a coroutine that runs on a thread, for the async side of a framework."""
+    """Return a method as a coroutine that runs on a thread, for async frameworks."""
 
     @wraps(method)
     async def run(self: S, /, *given: P.args, **named: P.kwargs) -> R:
@@ -44,12 +44,12 @@ def on_thread(
     return run
 
 
-# Kept vectors: a framework's own embeddings beside a text, and ranking by them.
+# Framework embeddings: a framework's own vectors beside a text, and ranking by them.
 #
-# A framework that brings its embeddings has them kept in the metadata of the text, so a text is
-# embedded once. All texts are compared with the question: exact, and fast for some ten thousand.
+# They are stored in the metadata of the text, so each text is embedded once. A search compares all
+# texts with the question: exact, and fast for some ten thousand texts.
 
-BYTES_MAX = 40_000  # The metadata of a node hold 65,536 bytes; longer vectors are made anew.
+BYTES_MAX = 40_000  # The metadata of a node may have 65,536 bytes.
 Vectors = Sequence[Sequence[float]]
 
 
@@ -57,16 +57,16 @@ EXACT = "f8:"
 """What the text of a vector begins with that is kept to the last digit."""
 
 
-def packed(vectors: Vectors, *, exact: bool = False) -> list[str]:
-    """Return vectors as texts for metadata; none if they are too long to be kept."""
+def pack_vectors(vectors: Vectors, *, exact: bool = False) -> list[str]:
+    """Return vectors as texts for metadata; empty if they are too long, so not to be stored."""
     kind, mark = (np.float64, EXACT) if exact else (np.float32, "")
     arrays = (np.asarray(one, dtype=kind).tobytes() for one in vectors)
     made = [mark + base64.b64encode(data).decode() for data in arrays]
     return made if sum(map(len, made)) <= BYTES_MAX else []
 
 
-def unpacked(texts: Sequence[str]) -> Vectors:
-    """Return the vectors that `packed` kept."""
+def unpack_vectors(texts: Sequence[str]) -> Vectors:
+    """Return the vectors of `pack_vectors`."""
     found = []
     for text in texts:
         kind = np.float64 if text.startswith(EXACT) else np.float32
@@ -75,7 +75,9 @@ def unpacked(texts: Sequence[str]) -> Vectors:
     return found
 
 
-def ranked(asked: Sequence[float], held: Mapping[bytes, Vectors]) -> list[tuple[bytes, float]]:
+def rank_by_cosine(
+    asked: Sequence[float], held: Mapping[bytes, Vectors]
+) -> list[tuple[bytes, float]]:
     """Return keys by the cosine of their nearest vector, best first; without vectors, none."""
     scored = [
         (key, max(_cosine(asked, one) for one in vectors))
@@ -94,37 +96,37 @@ def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
 # Item log.
 
 ITEM = "Item"
-NAME_CHARS_MAX = 200  # Below the limit of a file name, with room for what encoding adds.
-CONTENT_BYTES_MAX = 1 << 27  # Transcripts have images in them; a text of a memory never is so long.
+NAME_CHARS_MAX = 200  # Below the limit of a file name, with room for the encoding.
+CONTENT_BYTES_MAX = 1 << 27  # Transcripts may have images.
 
 Given = str | os.PathLike[str] | WorldDB | Memory
 """Where an adapter keeps its data: a path, an open store, or a memory on one."""
 
 
-class HeldStore(NamedTuple):
-    """An open store, and whether whoever was given it has to close it."""
+class AdapterStore(NamedTuple):
+    """An open store, and whether the adapter has to close it."""
 
     db: WorldDB
     owned: bool
 
     def close(self) -> None:
-        """Close the store if it is ours."""
+        """Close the store if the adapter opened it."""
         if self.owned:
             self.db.close()
 
 
-def held_store(given: Given) -> HeldStore:
-    """Return the store that an adapter was given; a path is opened."""
+def adapter_store(given: Given) -> AdapterStore:
+    """Return the store of an adapter; a path is opened."""
     if isinstance(given, Memory):
-        return HeldStore(given.db, False)
+        return AdapterStore(given.db, False)
     if isinstance(given, WorldDB):
-        return HeldStore(given, False)
+        return AdapterStore(given, False)
     limits = Limits(content_bytes_max=CONTENT_BYTES_MAX)
-    return HeldStore(WorldDB(given, limits=limits), True)
+    return AdapterStore(WorldDB(given, limits=limits), True)
 
 
 def folder_name(text: str) -> str:
-    """Return any text as the name of a folder; different texts have different names."""
+    """Return a text as the name of a folder; different texts have different names."""
     name = quote(text, safe=" -_@+=,:") or "%"
     if len(name) <= NAME_CHARS_MAX:
         return name.replace(".", "%2E") if set(name) == {"."} else name
@@ -147,7 +149,7 @@ class ItemLog:
         return "/" + "/".join(self.names)
 
     def folder(self) -> Id | None:
-        """Return the world that the items live in, None before the first."""
+        """Return the world that holds the items; None before the first item."""
         with self.files.tree() as tree:
             place = tree.find(self.path)
             return None if place is None else Id(place.body.id)
@@ -159,12 +161,12 @@ class ItemLog:
         return [node for node in found if node.type == ITEM]
 
     def read(self, limit: int | None = None) -> list[str]:
-        """Return the items in order; with `limit`, the last so many."""
+        """Return the items in order; with `limit`, the last ones."""
         texts = [node.content for node in self.nodes()]
         return texts if limit is None else texts[-limit:] if limit > 0 else []
 
     def append(self, items: Iterable[str], *, keys: Sequence[str | None] = ()) -> int:
-        """Add items; one whose key is there already is left out. Return how many were added."""
+        """Append items except those with a known key; return the number of items appended."""
         texts = list(items)
         if not texts:
             return 0
@@ -174,7 +176,7 @@ class ItemLog:
     def append_in(
         self, changes: FileChanges, texts: Sequence[str], keys: Sequence[str | None] = ()
     ) -> int:
-        """Add items inside a transaction; see `append`."""
+        """Append items inside a transaction; see `append`."""
         world = changes.folder(self.names)
         known = {node.name for node in self._in(changes)} if any(keys) else set()
         added = 0
@@ -189,7 +191,7 @@ class ItemLog:
         return added
 
     def remove_in(self, changes: FileChanges, key: str) -> None:
-        """Take the items of a key off, inside a transaction."""
+        """Remove the items of a key, inside a transaction."""
         for node in self._in(changes):
             if node.name == key:
                 changes.tx.retire(node.id)
@@ -203,7 +205,7 @@ class ItemLog:
         return [node for node in reader.nodes(live).values() if node.type == ITEM]
 
     def pop(self) -> str | None:
-        """Take the last item off; return it, None if there is none."""
+        """Remove the last item and return it; None if there is none."""
         with self.files.changes() as changes:
             found = self._in(changes)
             if not found:
@@ -212,12 +214,12 @@ class ItemLog:
             return found[-1].content
 
     def replace(self, items: Sequence[str]) -> None:
-        """Put other items in place of all there are."""
+        """Replace all items."""
         with self.files.changes() as changes:
             for node in self._in(changes):
                 changes.tx.retire(node.id)
             self.append_in(changes, items)
 
     def clear(self) -> None:
-        """Take all items off."""
+        """Remove all items."""
         self.replace([])

@@ -23,25 +23,25 @@ from pydantic import Field
 from worlddb.adapters.item_log import (
     Given,
     ItemLog,
+    adapter_store,
     folder_name,
-    held_store,
-    packed,
-    ranked,
-    unpacked,
+    pack_vectors,
+    rank_by_cosine,
+    unpack_vectors,
 )
 from worlddb.files.file_tree import FileText
 from worlddb.model.address import Id
 
 ACTOR = "langchain"
-RECALLED_MAX = 1_000  # As many hits as a recall returns at most.
+RECALLED_MAX = 1_000  # The limit of recall.
 
 
 class MemoryRetriever(BaseRetriever):
     """Documents from `recall`. `memory` is a `Memory` or a `Client`.
 
-    `scope` are the scope ids of each call, `options` further arguments of `recall`, such as
-    `as_of` or `types`. A document has the id of its memory; its metadata say since when it is true,
-    where it comes from, and its score.
+    `scope` has the scope ids of each call, `options` further arguments of `recall`, such as `as_of`
+    or `types`. A document has the id of its memory; its metadata have the memory's beginning of
+    validity, its source, and its score.
     """
 
     memory: Any
@@ -71,23 +71,23 @@ class MemoryRetriever(BaseRetriever):
 
 
 class WorldVectorStore(VectorStore):
-    """Documents in a collection; each is a file, so every earlier version can be read.
+    """Documents in a collection; each is a file, so earlier versions stay readable.
 
-    With `embedding`, documents are ranked by its vectors; without, by our own recall. `store` is a
-    path, an open `WorldDB` or a `Memory`.
+    With `embedding`, documents are ranked by its vectors, otherwise by recall. `store` is a path,
+    an open `WorldDB` or a `Memory`.
     """
 
     def __init__(
         self, store: Given, *, embedding: Any = None, collection: str = "documents"
     ) -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
         self._embedding = embedding
         self._folder = "/" + "/".join(map(folder_name, (ACTOR, collection)))
 
     @property
     def embeddings(self) -> Any:
-        """The embeddings that documents are ranked by, None for our own recall."""
+        """The embedder that ranks documents; None for recall."""
         return self._embedding
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class WorldVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **_: Any,
     ) -> list[str]:
-        """Add texts as one commit; one with the id of another takes its place. Return the ids."""
+        """Write texts as one commit and return their ids; a text replaces one with the same id."""
         given = list(texts)
         names = [one or str(uuid4()) for one in ids or [None] * len(given)]
         vectors = self._embedding.embed_documents(given) if self._embedding and given else []
@@ -113,18 +113,18 @@ class WorldVectorStore(VectorStore):
                     "metadata": metadatas[number] if metadatas else {},
                 }
                 if vectors:
-                    metadata["vectors"] = packed([vectors[number]])
+                    metadata["vectors"] = pack_vectors([vectors[number]])
                 changes.write(self._path(name), text, metadata=metadata)
         return names
 
     def add_documents(self, documents: list[Document], **options: Any) -> list[str]:
-        """Add documents as one commit; see `add_texts`."""
+        """Write documents as one commit; see `add_texts`."""
         options.setdefault("ids", [one.id for one in documents])
         texts = [one.page_content for one in documents]
         return self.add_texts(texts, [one.metadata for one in documents], **options)
 
     def delete(self, ids: list[str] | None = None, **_: Any) -> bool:
-        """End documents by their ids, all of them without ids; unknown ids do nothing."""
+        """End documents by their ids, or all documents; unknown ids are ignored."""
         with self._files.changes() as changes:
             paths = [self._folder] if ids is None else list(map(self._path, ids))
             for path in paths:
@@ -133,7 +133,7 @@ class WorldVectorStore(VectorStore):
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents of these ids; those that are not there are left out."""
+        """Return the documents with these ids; unknown ids are ignored."""
         paths = [path for path in map(self._path, ids) if self._files.exists(path)]
         return [_document(self._files.read(path)) for path in paths]
 
@@ -149,15 +149,15 @@ class WorldVectorStore(VectorStore):
         filter: dict[str, Any] | Callable[[Document], bool] | None = None,
         **_: Any,
     ) -> list[tuple[Document, float]]:
-        """Return documents with their scores; `filter` has metadata, or says which may stay."""
+        """Return documents with their scores; `filter` is metadata, or a test of a document."""
         files: dict[bytes, FileText] = {
             one.version: one for one in self._files.read_all(self._folder)
         }
         if self._embedding is None:
             found = self._recalled(query)
         else:
-            held = {key: unpacked(one.metadata["vectors"]) for key, one in files.items()}
-            found = ranked(self._embedding.embed_query(query), held)
+            held = {key: unpack_vectors(one.metadata["vectors"]) for key, one in files.items()}
+            found = rank_by_cosine(self._embedding.embed_query(query), held)
         chosen = ((_document(files[key]), score) for key, score in found if key in files)
         return [pair for pair in chosen if _passes(pair[0], filter)][:k]
 
@@ -196,7 +196,7 @@ class WorldChatHistory(BaseChatMessageHistory):
     """The messages of one session; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, session_id: str, store: Given) -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._log = ItemLog(self._held.db, ("langchain-chats", session_id), actor=ACTOR)
 
     @property
@@ -205,11 +205,11 @@ class WorldChatHistory(BaseChatMessageHistory):
         return messages_from_dict([json.loads(text) for text in self._log.read()])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages as one commit."""
+        """Append messages as one commit."""
         self._log.append([json.dumps(message_to_dict(one), ensure_ascii=False) for one in messages])
 
     def clear(self) -> None:
-        """Take all messages off; the store's history has them still."""
+        """Remove all messages; they stay in the store's history."""
         self._log.clear()
 
     def close(self) -> None:

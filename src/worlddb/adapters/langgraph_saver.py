@@ -5,7 +5,7 @@
     /langgraph-saver/THREAD/NAMESPACE/CHECKPOINT/checkpoint.json   the state, as a file
                                                   writes/          pending writes, as items
 
-A checkpoint that is deleted or pruned ends; the store's history has it still.
+A deleted or pruned checkpoint ends and stays in the store's history.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
-from worlddb.adapters.item_log import Given, ItemLog, folder_name, held_store, on_thread
+from worlddb.adapters.item_log import Given, ItemLog, adapter_store, folder_name, on_thread
 
 ACTOR = "langgraph-saver"
 FILE = "checkpoint.json"
@@ -36,7 +36,7 @@ class WorldSaver(BaseCheckpointSaver[str]):
 
     def __init__(self, store: Given, *, serde: Any = None) -> None:
         super().__init__(serde=serde)
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class WorldSaver(BaseCheckpointSaver[str]):
     def put_writes(
         self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote after a checkpoint; a write that is there already stays."""
+        """Save the writes of a task after a checkpoint; a write saved before stays unchanged."""
         settings = config["configurable"]
         space, ident = settings.get("checkpoint_ns", ""), settings["checkpoint_id"]
         log = self._writes(settings["thread_id"], space, ident)
@@ -72,7 +72,9 @@ class WorldSaver(BaseCheckpointSaver[str]):
                 place = WRITES_IDX_MAP.get(channel, number)
                 told = [task_id, place, channel, *self._dumped(value), task_path]
                 key = f"{task_id} {place}"
-                if place < 0:  # Errors, interrupts and the like: the last one counts.
+                if (
+                    place < 0
+                ):  # Errors, interrupts and the like: the last one replaces earlier ones.
                     log.remove_in(changes, key)
                 log.append_in(changes, [json.dumps(told)], [key])
 
@@ -81,7 +83,7 @@ class WorldSaver(BaseCheckpointSaver[str]):
         self._end([_path(thread_id)])
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """End the checkpoints that some runs made."""
+        """End the checkpoints of some runs."""
         self._end(
             _path(one["thread_id"], one["checkpoint_ns"], one["checkpoint_id"])
             for one in self._saved(_path())
@@ -102,7 +104,7 @@ class WorldSaver(BaseCheckpointSaver[str]):
                 log.append_in(changes, texts, keys)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """End all checkpoints of threads, or with "keep_latest" all but the last of a namespace.
+        """End all checkpoints of threads, or with "keep_latest" all but the last per namespace.
 
         Do not prune a thread whose graph has a `DeltaChannel`: it needs its earlier checkpoints.
 

@@ -4,8 +4,8 @@
     graph = builder.compile(store=store)
 
 An item is a file: its namespace is the folder, its value the text, as JSON. Each batch of puts is a
-commit, and every earlier value can be read. A search by words uses our own recall, or the
-embeddings of `index` if they are given.
+commit, and earlier values stay readable. A search by words uses recall, or the embeddings of
+`index` if they are configured.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from langgraph.store.base import (
 from worlddb.adapters.item_log import (
     Given,
     Vectors,
+    adapter_store,
     folder_name,
-    held_store,
-    packed,
-    ranked,
-    unpacked,
+    pack_vectors,
+    rank_by_cosine,
+    unpack_vectors,
 )
 from worlddb.files.file_tree import FileText
 from worlddb.files.versioned_files import FileChanges
 from worlddb.model.address import Id
 
 ACTOR = "langgraph-store"
-SUFFIX = ".json"  # A label of a namespace has no dot, so a key never takes the name of a folder.
-RECALLED_MAX = 1_000  # As many hits as a recall returns at most.
-SECONDS = 60  # A time to live is given in minutes.
+SUFFIX = ".json"  # A label of a namespace has no dot, so a key is never the name of a folder.
+RECALLED_MAX = 1_000  # The limit of recall.
+SECONDS = 60  # A time to live is in minutes.
 
 
 class WorldStore(BaseStore):
     """Items by namespace and key; `store` is a path, an open `WorldDB` or a `Memory`.
 
-    `index` and `ttl` are the settings that LangGraph's own stores take.
+    `index` and `ttl` are the settings of LangGraph's own stores.
     """
 
     supports_ttl = True
@@ -65,7 +65,7 @@ class WorldStore(BaseStore):
     def __init__(
         self, store: Given, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
     ) -> None:
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._files = self._held.db.files(actor=ACTOR)
         self.ttl_config = ttl
         self.index_config: Any = None if index is None else dict(index)
@@ -83,7 +83,7 @@ class WorldStore(BaseStore):
         self._held.close()
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Run operations: first what reads, then all puts as one commit."""
+        """Run operations: reads first, then all puts as one commit."""
         given = list(ops)
         results: list[Any] = [None] * len(given)
         puts: dict[tuple[tuple[str, ...], str], PutOp] = {}
@@ -136,7 +136,7 @@ class WorldStore(BaseStore):
         texts = [self._texts(put) for put in puts]
         flat = [text for some in texts for text in some]
         made = iter(self.embeddings.embed_documents(flat) if flat else [])
-        return [packed([next(made) for _ in some]) for some in texts]
+        return [pack_vectors([next(made) for _ in some]) for some in texts]
 
     def _texts(self, put: PutOp) -> list[str]:
         if put.value is None or put.index is False:
@@ -184,11 +184,11 @@ class WorldStore(BaseStore):
     def _scores(
         self, query: str, files: list[FileText], prefix: tuple[str, ...]
     ) -> dict[bytes, float | None]:
-        """Return the versions that a query finds, best first, with their scores."""
+        """Return the versions that match a query, best first, with their scores."""
         if self.embeddings is None:
             return self._recalled(query, prefix)
         asked = self.embeddings.embed_query(query)
-        return dict(ranked(asked, {file.version: self._vectors_of(file) for file in files}))
+        return dict(rank_by_cosine(asked, {file.version: self._vectors_of(file) for file in files}))
 
     def _recalled(self, query: str, prefix: tuple[str, ...]) -> dict[bytes, float | None]:
         with self._files.tree() as tree:
@@ -202,7 +202,7 @@ class WorldStore(BaseStore):
         if file.version not in self._vectors:
             kept = file.metadata.get("vectors")
             if kept is not None:
-                self._vectors[file.version] = unpacked(kept)
+                self._vectors[file.version] = unpack_vectors(kept)
             elif file.metadata.get("index") is False:
                 self._vectors[file.version] = []
             else:
@@ -227,7 +227,7 @@ class WorldStore(BaseStore):
         return omits and file.metadata.get("expires", float("inf")) <= time.time()
 
     def _refresh(self, files: Sequence[FileText], wanted: bool) -> None:
-        """Give items that were read their time to live anew."""
+        """Restart the time to live of items that were read."""
         timed = [file for file in files if "ttl" in file.metadata]
         if not wanted or not timed:
             return
@@ -237,7 +237,7 @@ class WorldStore(BaseStore):
                 changes.tx.add_metadata(file.version, {"expires": expires})
 
     def sweep_ttl(self) -> int:
-        """End the items whose time to live is over; return how many."""
+        """End the items whose time to live is over; return their number."""
         now = time.time()
 
         def sweep(changes: FileChanges) -> int:
@@ -254,7 +254,7 @@ class WorldStore(BaseStore):
             return sweep(changes)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> threading.Thread:
-        """Sweep in the background, as often as given or as `ttl` says, until it is stopped."""
+        """Sweep in the background at this interval, or that of `ttl`, until it is stopped."""
         every = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or 5
         self._stop.set()
         stop = self._stop = threading.Event()
@@ -313,7 +313,7 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _passes(value: Any, wanted: Mapping[str, Any]) -> bool:
-    """Return whether a value has what a filter asks for; `a.b` is `b` inside `a`."""
+    """Return whether a value matches a filter; `a.b` is `b` inside `a`."""
     return all(_fits(_inside(value, key), one) for key, one in wanted.items())
 
 

@@ -1,4 +1,4 @@
-"""LlamaIndex: a memory block that remembers a chat and recalls what its last question needs.
+"""LlamaIndex: a memory block that stores a chat and recalls what its last question needs.
 
 Memory.from_defaults(memory_blocks=[WorldMemoryBlock(memory=worlddb.Memory("memory.db"))])
 """
@@ -15,9 +15,9 @@ from pydantic import Field
 class WorldMemoryBlock(BaseMemoryBlock[str]):
     """Long-term memory of a chat. `memory` is a `Memory` or a `Client`.
 
-    `scope` are the scope ids of each call. Messages that leave the short-term memory are written;
-    the last message is the question that is recalled. What is recalled is data, not orders, and the
-    text says so.
+    `scope` has the scope ids of each call. Messages that leave the short-term memory are written.
+    The last message is the recall question. The recalled text says that it is data, not
+    instructions.
     """
 
     memory: Any

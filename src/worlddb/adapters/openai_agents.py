@@ -2,7 +2,7 @@
 
     await Runner.run(agent, "Hello", session=WorldSession("chat-1", "memory.db"))
 
-Items are kept as they are, in order. What is taken off ends; the store's history has it still.
+Items are stored unchanged, in order. A removed item ends and stays in the store's history.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 from agents.memory import SessionSettings
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
-from worlddb.adapters.item_log import Given, ItemLog, held_store
+from worlddb.adapters.item_log import Given, ItemLog, adapter_store
 
 
 class WorldSession:
     """The conversation of one session id; `store` is a path, an open `WorldDB` or a `Memory`.
 
-    Sessions of one store are apart by their ids. `session_settings` may limit how many items a run
-    is given.
+    Sessions in one store are separated by their ids. `session_settings` may limit how many items a
+    run gets.
     """
 
     session_settings: SessionSettings | None = None
@@ -38,11 +38,11 @@ class WorldSession:
         if isinstance(session_settings, Mapping):
             session_settings = coerce_session_settings(dict(session_settings))
         self.session_settings = session_settings or SessionSettings()
-        self._held = held_store(store)
+        self._held = adapter_store(store)
         self._log = ItemLog(self._held.db, ("openai-agents", session_id), actor="openai-agents")
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
-        """Return the items in order; with a limit, the last so many."""
+        """Return the items in order; with a limit, the last ones."""
         wanted = resolve_session_limit(limit, self.session_settings)
         if wanted is not None and wanted <= 0:
             return []
@@ -50,17 +50,17 @@ class WorldSession:
         return [json.loads(text) for text in texts]
 
     async def add_items(self, items: list[Any], *, wrapper: Any = None) -> None:
-        """Add items to the end."""
+        """Append items."""
         texts = [json.dumps(item, ensure_ascii=False) for item in items]
         await asyncio.to_thread(self._log.append, texts)
 
     async def pop_item(self, *, wrapper: Any = None) -> Any | None:
-        """Take the last item off and return it, None if there is none."""
+        """Remove the last item and return it; None if there is none."""
         text = await asyncio.to_thread(self._log.pop)
         return None if text is None else json.loads(text)
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
-        """Take all items off."""
+        """Remove all items."""
         await asyncio.to_thread(self._log.clear)
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
     Agent(model, capabilities=[Memory(store=WorldMemoryStore(worlddb.Memory("memory.db")))])
 
-The version of a file is the id of a node, so the harness's compare-and-set is that of the store.
+The version of a file is the id of a node, so the harness's compare-and-set is that of WorldDB.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ROOT, RECEIPTS = "/memories", "/receipts"
 
 
 class WorldMemoryStore:
-    """Memory files of a scope; `memory` is a `Memory`, whose usual scope has them, or `Files`."""
+    """Memory files of a scope; `memory` is a `Memory` (its default scope is used) or `Files`."""
 
     def __init__(self, memory: Memory | Files) -> None:
         self._files = memory.files if isinstance(memory, Memory) else memory
 
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
-        """Return a file, at most `max_chars` of it; None if there is none."""
+        """Return the first `max_chars` of a file; None if there is no file."""
         return await asyncio.to_thread(self._read, path, max_chars)
 
     def _read(self, path: str, max_chars: int) -> MemoryFile | None:
@@ -54,7 +54,7 @@ class WorldMemoryStore:
         )
 
     async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
-        """Return what an operation did before, None if it is new."""
+        """Return the earlier result of an operation; None if it is new."""
 
         def find() -> MemoryMutation | None:
             path = _receipt(operation)
@@ -71,7 +71,7 @@ class WorldMemoryStore:
         expected_version: str | None,
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
-        """Write a file if its version is the expected one; None means that there is none."""
+        """Write a file if it has the expected version; None if it must not exist."""
         return await self.write_with_metadata(
             path, content, expected_version=expected_version, metadata=None, operation=operation
         )
@@ -85,7 +85,7 @@ class WorldMemoryStore:
         metadata: Mapping[str, str] | None,
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
-        """Write a file with what the writer says of itself; see `write`."""
+        """Write a file with the writer's metadata; see `write`."""
         kept: dict[str, object] = {"operation": operation.id} if operation else {}
         if metadata:
             kept["metadata"] = dict(metadata)
@@ -99,7 +99,7 @@ class WorldMemoryStore:
     async def delete(
         self, path: str, *, expected_version: str | None, operation: MemoryOperation | None = None
     ) -> MemoryMutation:
-        """End a file if its version is the expected one."""
+        """End a file if it has the expected version."""
 
         def change(changes: FileChanges, existed: bool) -> None:
             if existed:

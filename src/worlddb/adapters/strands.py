@@ -2,7 +2,7 @@
 
     MemoryManager(stores=[StrandsMemoryStore(worlddb.Memory("memory.db"))])
 
-Messages are read by the rules of WorldDB, so extraction needs no model.
+Messages are read by the rules of WorldDB; extraction needs no model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from strands.memory import MemoryEntry
 
-SEARCH_RESULTS = 10  # As many as recall returns by default.
+SEARCH_RESULTS = 10  # The default of recall.
 
 
 class StrandsMemoryStore:
@@ -35,7 +35,7 @@ class StrandsMemoryStore:
         self.extraction, self.scope = extraction, scope
 
     async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
-        """Return what is remembered about a query, best first."""
+        """Return the memories that match a query, best first."""
         most = (options or {}).get("max_search_results") or self.max_search_results
         found = await asyncio.to_thread(
             self.memory.recall, query, k=most or SEARCH_RESULTS, **self.scope
@@ -55,14 +55,14 @@ class StrandsMemoryStore:
         ]
 
     async def add(self, content: str, metadata: dict[str, Any] | None = None) -> str:
-        """Remember a text; return its id. What is known already is not written twice."""
+        """Write a text and return its id; a known text is not written again."""
         done = await asyncio.to_thread(
             lambda: self.memory.write(content, metadata=metadata or None, **self.scope)
         )
         return str(done.id)
 
     async def add_messages(self, messages: list[Any], context: Any = None) -> str | None:
-        """Remember messages with their roles; return the id, None if none has a text."""
+        """Write messages with their roles; return the id, or None if no message has text."""
         chat = [
             {"role": one["role"], "content": "\n".join(texts)}
             for one in messages

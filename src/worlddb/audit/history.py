@@ -15,7 +15,7 @@ from typing import NamedTuple
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.set_pages import PageSource, PresentPages, digest_of, leaf_and_forks
 from worlddb.model.address import ERASED, Id, trusted_id
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_integer
 from worlddb.model.proof import Checkpoint, HistoryProof, Proof, Step, log_fork, log_leaf
 from worlddb.model.records import (
     GENESIS,
@@ -70,7 +70,7 @@ def log(reader: Reader, after: int, limit: int | None, newest_first: bool) -> li
     check_commit_number(after, "after")
     last = reader.head().seq
     if limit is not None:
-        limit = min(check_whole(limit, "limit", 0), last + 1)
+        limit = min(check_integer(limit, "limit", 0), last + 1)
     if after >= last:
         return []
     rows = sorted(reader.commits(max(after, -1), limit, newest_first), key=lambda row: row.seq)

@@ -89,7 +89,9 @@ def opened_payload(envelope: Mapping[str, Any], kind: str, public_key: bytes) ->
         payload = base64.b64decode(envelope["payload"], validate=True)
         signatures = [base64.b64decode(one["sig"], validate=True) for one in envelope["signatures"]]
     except (KeyError, TypeError, ValueError, binascii.Error):
-        raise FormatError("this is no DSSE envelope: payload or signatures are missing") from None
+        raise FormatError(
+            "this is not a DSSE envelope: payload or signatures are missing"
+        ) from None
     if envelope.get("payloadType") != kind:
         raise FormatError(f"this is an envelope of {envelope.get('payloadType')!r:.80}, not {kind}")
     for signature in signatures:
@@ -187,7 +189,7 @@ def _load(path: str) -> bytes:
             "a public key, pass that key"
         ) from error
     if len(key) != KEY_BYTES:
-        raise StorageError(f"{path}: is no signing key: 64 hexadecimal digits are expected")
+        raise StorageError(f"{path}: is not a signing key: 64 hexadecimal digits are expected")
     return key
 
 

@@ -74,7 +74,7 @@ def restore(
     source, target = os.fspath(backup), os.fspath(path)
     for given in (source, target):
         if given == MEMORY:
-            raise StorageError(f"{given}: is no file; give the path of a file")
+            raise StorageError(f"{given}: is not a file; give the path of a file")
         refuse_bad_path(given)
     if not os.path.exists(source):
         raise StorageError(f"{source}: does not exist; give the path of a backup")

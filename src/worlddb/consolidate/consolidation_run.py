@@ -20,13 +20,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
-from math import isfinite
 from typing import Any, Literal, NamedTuple
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id
 from worlddb.model.drafts import Summarizer
-from worlddb.model.inputs import Limits, check_whole, encode_text, premises_of, to_micros
+from worlddb.model.inputs import Limits, check_integer, encode_text, premises_of, to_micros
 from worlddb.model.records import NOW, Node, Plain
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
@@ -36,6 +35,7 @@ from worlddb.write.transaction import ACTOR_BYTES_MAX, Transaction, transact
 
 PARTS = ("summaries", "closure", "conflicts")
 MICROSECOND = timedelta(microseconds=1)
+AGE_S_MAX = 1e12  # more than there are seconds between the years 1 and 9999
 
 SummaryAction = Literal["written", "refreshed", "retired"]
 
@@ -157,8 +157,8 @@ class ConsolidationOptions:
 
     def __post_init__(self) -> None:
         encode_text(self.actor, "actor", ACTOR_BYTES_MAX)
-        check_whole(self.worlds_max, "worlds_max", 1)
-        check_whole(self.edges_max, "edges_max", 1)
+        check_integer(self.worlds_max, "worlds_max", 1)
+        check_integer(self.edges_max, "edges_max", 1)
         age = _micros(self.min_age)
         if age < 0:
             raise InvalidInputError(
@@ -189,11 +189,11 @@ class ConsolidationOptions:
 
 
 def _micros(age: timedelta | float) -> int:
-    """Return an age in microseconds; -1 if it is neither a timedelta nor a finite number."""
+    """Return an age in microseconds; -1 if it is neither a timedelta nor a number of seconds."""
     if isinstance(age, timedelta):
         return age // MICROSECOND
-    if isinstance(age, int | float) and not isinstance(age, bool) and isfinite(age):
-        return int(age * 1_000_000)
+    if isinstance(age, int | float) and not isinstance(age, bool):
+        return int(age * 1_000_000) if 0 <= age <= AGE_S_MAX else -1
     return -1
 
 

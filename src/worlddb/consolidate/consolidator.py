@@ -352,9 +352,9 @@ class _StoppableSummarizer:
 class Background:
     """Consolidates a store every `every_s` seconds, and at once where a run reached its limits.
 
-    `options` go to `db.consolidate`; `min_age` is one hour unless given. Errors are recorded in
-    `runs` and never end the thread. `on_run` is called after each run, on that thread. `with
-    Background(db):` starts and stops the thread; stop it before the store is closed.
+    `options` go to `db.consolidate`; `min_age` is `every_s` unless given, but at most an hour.
+    Errors are recorded in `runs` and never end the thread. `on_run` is called after each run, on
+    that thread. `with Background(db):` starts and stops it; stop it before the store is closed.
 
     Raises:
         InvalidInputError: `every_s` is not a positive number.
@@ -373,7 +373,7 @@ class Background:
             raise InvalidInputError(f"every_s: give seconds above 0, not {every_s!r:.40}")
         self._db = db
         self._every_s = min(float(every_s), threading.TIMEOUT_MAX)
-        self._options = {"min_age": MIN_AGE_S} | options
+        self._options = {"min_age": min(MIN_AGE_S, self._every_s)} | options
         self._stop = threading.Event()
         self._summarizer = _StoppableSummarizer(summarizer or ExtractiveSummarizer(), self._stop)
         self._wake = threading.Event()

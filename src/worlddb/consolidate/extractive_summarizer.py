@@ -22,7 +22,7 @@ from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.prose import masked
 from worlddb.language.language_reader import Dated
 from worlddb.model.drafts import Message
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_integer
 
 BUDGET_CHARS = 4_000
 """About 1,000 tokens, so that a recall of several summaries still fits a prompt."""
@@ -84,7 +84,7 @@ class ExtractiveSummarizer:
     name = "extractive"
 
     def __init__(self, *, budget_chars: int = BUDGET_CHARS) -> None:
-        self.budget_chars = check_whole(budget_chars, "budget_chars", BUDGET_CHARS_MIN)
+        self.budget_chars = check_integer(budget_chars, "budget_chars", BUDGET_CHARS_MIN)
 
     def summarize(self, title: str, messages: Sequence[Message]) -> str:
         """Return a summary of what was said in the world named `title`."""

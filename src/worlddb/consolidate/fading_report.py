@@ -7,7 +7,7 @@ from datetime import datetime
 from heapq import nsmallest
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.inputs import check_whole, from_micros, to_micros
+from worlddb.model.inputs import check_integer, from_micros, to_micros
 from worlddb.model.records import Node, Plain
 from worlddb.model.retention_curve import (
     DAY_MICROS,
@@ -52,7 +52,7 @@ class Fading(Plain):
 
 def check_fading(limit: int, below: float) -> None:
     """Raise InvalidInputError if an option of a report is wrong."""
-    check_whole(limit, "limit", 1)
+    check_integer(limit, "limit", 1)
     is_number = isinstance(below, int | float) and not isinstance(below, bool)
     if not is_number or not below > 0:
         raise InvalidInputError(f"below: give a number above 0, not {below!r:.40}")

@@ -23,7 +23,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
-from worlddb.model.inputs import check_choice, check_whole
+from worlddb.model.inputs import check_choice, check_integer
 
 Vectors: TypeAlias = NDArray[np.float32]
 Kind: TypeAlias = Literal["query", "document"]
@@ -179,7 +179,7 @@ class HashEmbedder:
     is_spelling = True
 
     def __init__(self, dim: int = HASH_DIM) -> None:
-        self._dim = check_whole(dim, "dim", 1, HASH_DIM_MAX)
+        self._dim = check_integer(dim, "dim", 1, HASH_DIM_MAX)
         self.batch_size = BATCH_SIZE
         self._known: dict[str, Vectors] = {}
 

@@ -22,7 +22,7 @@ import numpy as np
 from worlddb.embed.embedder import BATCH_SIZE, Vectors, unit
 from worlddb.embed.json_client import REASON_CHARS_MAX, JsonClient, JsonServer, check_model
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +47,11 @@ class EmbeddingEndpoint:
     def __post_init__(self) -> None:
         """Check the values before the first request."""
         check_model(self.model)
-        check_whole(self.retries, "retries", 0)
+        check_integer(self.retries, "retries", 0)
         _ = self.server
         if self.dimensions is not None:
-            check_whole(self.dimensions, "dimensions", 1)
-        check_whole(self.batch_size, "batch_size", 1)
+            check_integer(self.dimensions, "dimensions", 1)
+        check_integer(self.batch_size, "batch_size", 1)
 
     @property
     def server(self) -> JsonServer:
@@ -133,7 +133,7 @@ class EndpointEmbedder:
             vectors: Vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise self._client.failure(
-                f"its response is no list of embeddings ({type(error).__name__}: {error}): "
+                f"its response is not a list of embeddings ({type(error).__name__}: {error}): "
                 f"{response[:REASON_CHARS_MAX].decode(errors='replace')}"
             ) from None
         if len(places) != count:

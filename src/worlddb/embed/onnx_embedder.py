@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from worlddb.embed.embedder import BATCH_SIZE, Embedder, Kind, Vectors, reads_latin, unit
 from worlddb.embed.embedder_catalog import TOKENS, InstallableModel, missing_files, model_folder
 from worlddb.errors import ProviderError
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_integer
 
 THREADS_MAX = 1_024  # A typing error beyond this would exhaust the machine.
 CLS, SEP, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
@@ -64,7 +64,7 @@ class OnnxEmbedder:
     ) -> None:
         self._model = model
         self._models_dir = os.path.abspath(models_dir)
-        self._threads = check_whole(threads, "threads", 1, THREADS_MAX)
+        self._threads = check_integer(threads, "threads", 1, THREADS_MAX)
         self.model_id = model.model_id
         self.dim = model.dim
         self.batch_size = BATCH_SIZE

@@ -1,7 +1,7 @@
-"""Ablation: runs with one setting changed at a time, and an overview of all files of a folder.
+"""Ablation: runs that change one setting each, and an overview of all files of a folder.
 
-A knob is a setting that can be turned off or changed. Every row of the table is the run as it was
-asked for, except for one knob. A row that would change nothing is left out.
+A knob is a setting that can be changed. The first row of the table is the run as requested; each
+other row changes one knob. A change without an effect is left out.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RANK_COLUMNS = (
     *("turns@50", "last@10", "outdated@gold", "tokens@10"),
 )
 ANSWER_COLUMNS = ("correct", "match", "f1", "evidence", "tokens")
-STAR_QUESTIONS_MIN = 20  # with fewer, a bootstrap's interval is too narrow to be believed
+STAR_QUESTIONS_MIN = 20  # with fewer, a bootstrap's interval is too narrow
 MODEL_ROLES = ("answerer", "judge", "extractor")
 
 Change = tuple[str, RunSettings]
@@ -46,17 +46,17 @@ ModelOf = Callable[[str], tuple[str, str]]
 
 
 class Knob(NamedTuple):
-    """A setting to change, and what a run must have for it to matter.
+    """A setting to change, and the kind of run in which it matters.
 
-    `needs` is "answers" if only answers change, "reading" if what is read out of conversations
-    changes, and "model" if a model must have read them.
+    `needs` is "answers" if it affects answers only, "reading" if it affects what is extracted from
+    conversations, and "model" if it matters only when a model extracts.
     """
 
     turn: Callable[[RunSettings, Sequence[str]], Iterator[Change]]
     needs: Literal["", "answers", "reading", "model"] = ""
 
     def is_idle(self, base: RunSettings) -> str:
-        """Return why this knob changes nothing in a run; empty if it does."""
+        """Return why this knob has no effect in a run; empty if it has one."""
         if self.needs in ("answers", "model") and not base.asks_model:
             return "only changes what is answered; use --mode qa"
         if self.needs == "reading" and base.reading == "verbatim":
@@ -87,7 +87,7 @@ def _facts(base: RunSettings, values: Sequence[str]) -> Iterator[Change]:
 
 
 def _fixed(title: str, **changed: Any) -> Callable[[RunSettings, Sequence[str]], Iterator[Change]]:
-    """Return the change function of a knob that has only one other position."""
+    """Return the change function of a knob that has only one other value."""
     return lambda base, values: iter([(title, replace(base, **changed))])
 
 
@@ -116,10 +116,10 @@ KNOBS: Mapping[str, Knob] = {
 
 
 def changes(base: RunSettings, given: Sequence[str], model_of: ModelOf) -> list[Change]:
-    """Return the rows of a table: the run as asked for, then each change of it.
+    """Return the rows of a table: the run as requested, then each change of it.
 
-    `given` are knobs, perhaps with values (`k=10,100`, `judge=openai:x,openai:y`); if there are
-    none, all that matter in this run and need no values.
+    `given` are knobs, perhaps with values (`k=10,100`, `judge=openai:x,openai:y`). Without any, all
+    knobs that matter in this run and need no values are used.
 
     Raises:
         InvalidInputError: there is no such knob, or it changes nothing in this run.
@@ -163,7 +163,7 @@ def _other_models(
 
 
 def row_of(summary: Summary) -> dict[str, float]:
-    """Return what a table shows of a run."""
+    """Return the figures of a run that the table shows."""
     row: dict[str, float] = {}
     if summary.figures:
         row |= _shown(summary.figures[-1], RANK_COLUMNS)
@@ -182,10 +182,10 @@ def _shown(group: Group, names: Sequence[str]) -> dict[str, float]:
 def differences(
     base: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]
 ) -> dict[str, Mean]:
-    """Return how far a row is from the first in each column, question by question.
+    """Return the differences of a row from the first one in each column, question by question.
 
-    Both rows ask the same questions, so the interval is that of the mean of their differences: it
-    can be narrow where the rows' own intervals overlap.
+    Both rows ask the same questions, so the interval is that of the mean difference. It can be
+    narrow even where the rows' own intervals overlap.
     """
     before = {record["id"]: _columns(record) for record in base}
     pairs = [(before[one["id"]], _columns(one)) for one in other if one["id"] in before]
@@ -203,9 +203,9 @@ def _columns(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def table_of(runs: Mapping[str, Finished], questions: str) -> Table:
-    """Return the rows of a table; a star marks a difference whose interval leaves out 0.
+    """Return the rows of a table; a star marks a difference whose interval excludes 0.
 
-    `questions` says which they are.
+    `questions` describes the questions.
     """
     rows = {title: row_of(one.summary) for title, one in runs.items()}
     first = rows[BASE]
@@ -242,17 +242,16 @@ def _cell(
     return f"{row[name]:.3f} ({row[name] - first[name]:+.3f}){star}"
 
 
-# Overview: every benchmark file of a folder, against what simpler rankings give on it.
+# Overview: every benchmark file of a folder, beside simpler rankings on the same file.
 #
-#     files ──format_of──▶ runs (as asked for, without the graph lane, …) ──▶ one table
+#     files ──format_of──▶ runs (as requested, without the graph lane, …) ──▶ one table
 #
-# A figure has its interval. A star marks a difference to the first row of a set whose interval
-# leaves out 0: both rows ask the same questions, so the interval is that of the mean of their
-# differences.
+# A figure has its interval. A star marks a difference from the first row of a set whose interval
+# excludes 0 (see `differences`).
 
 
 def files_in(folder: str) -> dict[str, str]:
-    """Return the benchmark files of a folder and their formats, by name; others are passed over.
+    """Return the benchmark files of a folder and their formats, by name; ignore other files.
 
     Raises:
         InvalidInputError: there is no benchmark file.
@@ -269,7 +268,7 @@ def files_in(folder: str) -> dict[str, str]:
 
 
 def variants(base: RunSettings) -> Iterator[tuple[str, RunSettings]]:
-    """Yield the run as asked for, and the simpler ones beside it."""
+    """Yield the run as requested, and simpler ones."""
     yield BASE, base
     yield "without the graph lane", replace(base, lanes=("text", "vector"))
     if base.reading != "verbatim":
@@ -285,7 +284,7 @@ def overview_rows(
 ) -> Iterator[list[str]]:
     """Yield a row for each run of a file: set, run, questions, and each headline figure.
 
-    The first run is the one that the others are compared with.
+    The other runs are compared with the first one.
     """
     first = next(iter(runs.values()))
     for title, records in runs.items():

@@ -1,13 +1,13 @@
-"""Benchmark cases: a conversation and its questions, from any file; and the settings of a run.
+"""Benchmark cases: a conversation with its questions, and the settings of a run.
 
-Gold (the evidence that answers a question) is given by place, never by the file's own names: some
-of those names give the answer away. The functions below read the fields of a file's item. What is
-wrong is said in terms of the file, with places counted from 1:
+Gold (the evidence that answers a question) is given as places, never by the names in the file,
+because some of those names give the answer away. The functions below read the fields of one item
+and report errors in terms of the file, with indexes from 1:
 
-    LayoutError("haystack_sessions, 3, 2, content: is no text but null")
+    LayoutError("haystack_sessions, 3, 2, content: is not a text but null")
 
-The settings hold everything that changes the figures of a run. Two runs with equal settings can be
-continued or compared; others are kept apart.
+The settings include everything that changes the figures of a run. Runs with equal settings can be
+continued and compared.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from worlddb import Embedder, Limits, RecallSettings, embedder_named
 from worlddb.errors import InvalidInputError
 
 ADVERSARIAL = "adversarial"
-CHARS_PER_TOKEN = 4  # the estimate that `Hit.tokens` uses as well
-QUESTION_BYTES_MAX = 1 << 16  # what `WorldDB.recall` takes
+CHARS_PER_TOKEN = 4  # as in `Hit.tokens`
+QUESTION_BYTES_MAX = 1 << 16  # the limit of `WorldDB.recall`
 LIMITS = Limits()
 _KINDS: dict[type, str] = {
     **{dict: "an object", list: "a list", str: "a text", bool: "true or false"},
@@ -32,7 +32,7 @@ _KINDS: dict[type, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CaseTurn:
-    """What somebody said."""
+    """One turn of a conversation, by one speaker."""
 
     speaker: str
     text: str
@@ -40,7 +40,7 @@ class CaseTurn:
 
 @dataclass(frozen=True, slots=True)
 class CaseSession:
-    """The turns of one sitting."""
+    """A session: turns without a long pause."""
 
     at: datetime
     turns: tuple[CaseTurn, ...]
@@ -51,8 +51,8 @@ class GoldQuestion:
     """A question about a conversation, with the places of its evidence.
 
     `has_answer` is False where the right answer is that there is none. `gold_missing` counts the
-    evidence that the file names and does not contain. `last` is the end of a chain of evidence.
-    `outdated` is what a gold turn has replaced.
+    evidence that the file names but does not contain. `last` is the end of a chain of evidence.
+    `outdated` are turns that a gold turn has replaced.
     """
 
     id: str
@@ -84,7 +84,7 @@ class GoldQuestion:
 
     @property
     def is_measured(self) -> bool:
-        """Whether retrieval can be measured: there is an answer, and evidence is marked."""
+        """Whether retrieval can be measured: the question has an answer, and evidence is marked."""
         return self.has_answer and bool(self.sessions)
 
 
@@ -96,51 +96,51 @@ class Case:
     questions: tuple[GoldQuestion, ...]
 
     def asked_at(self, question: GoldQuestion) -> datetime:
-        """Return when a question is asked: as the file says, else at the last session."""
+        """Return the time of a question: that of the file, else that of the last session."""
         return question.at or max(session.at for session in self.sessions)
 
 
 def tokens_of(text: str) -> int:
-    """Return about how many tokens a model counts in a text."""
+    """Return the estimated tokens of a text."""
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
 class LayoutError(ValueError):
-    """An item is not what its format says. The message is for whoever has the file."""
+    """An item does not follow its format. The message is for the owner of the file."""
 
 
 def object_in(value: Any, what: str) -> dict[str, Any]:
-    """Return an object as it is; refuse anything else by `LayoutError`."""
-    return cast("dict[str, Any]", _checked(value, dict, "object", what))
+    """Return an object unchanged; raise `LayoutError` for anything else."""
+    return cast("dict[str, Any]", _checked(value, dict, "an object", what))
 
 
 def list_in(value: Any, what: str) -> list[Any]:
-    """Return a list as it is; refuse anything else by `LayoutError`."""
-    return cast("list[Any]", _checked(value, list, "list", what))
+    """Return a list unchanged; raise `LayoutError` for anything else."""
+    return cast("list[Any]", _checked(value, list, "a list", what))
 
 
 def text_in(value: Any, what: str) -> str:
-    """Return a text as it is; refuse anything else by `LayoutError`."""
-    return cast("str", _checked(value, str, "text", what))
+    """Return a text unchanged; raise `LayoutError` for anything else."""
+    return cast("str", _checked(value, str, "a text", what))
 
 
 def time_in(value: Any, what: str, read: Callable[[str], datetime]) -> datetime:
-    """Return the time that `read` finds in a text; refuse others by `LayoutError`."""
+    """Return the time that `read` finds in a text; raise `LayoutError` if there is none."""
     text = text_in(value, what)
     try:
         return read(text)
     except ValueError:
-        raise LayoutError(f"{what}: is no date: {text!r:.50}") from None
+        raise LayoutError(f"{what}: is not a date: {text!r:.50}") from None
 
 
 def _checked(value: Any, kind: type, name: str, what: str) -> Any:
     if not isinstance(value, kind):
-        raise LayoutError(f"{what}: is no {name} but {_kind_of(value)}")
+        raise LayoutError(f"{what}: is not {name} but {_kind_of(value)}")
     return value
 
 
 def reference_in(value: Any, what: str) -> str:
-    """Return a right answer, which may be a number, as text; refuse others by `LayoutError`."""
+    """Return a reference answer, which may be a number, as text; else raise `LayoutError`."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         if str(value).strip():
             return str(value)
@@ -203,18 +203,18 @@ POOLINGS = ("attention", "mean")
 LANES = ("text", "vector", "graph")
 
 
-SEED = 20_260_101  # of samples; any number does, as long as it stays
+SEED = 20_260_101  # of samples; any fixed number will do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
     """Everything that changes the figures of a run.
 
-    `reading` is what is read out of a conversation when it is written: nothing, what rules find,
-    or what a model tells; `facts` (with their entities) and `summaries` can be left out of that.
-    The answerer is given `k` hits of together at most `context_tokens`. `roles` are the names of
-    the models, `addresses` where they are asked, `limits` how many tokens each may write, and
-    `prompts` the digests of their prompts.
+    `reading` says what is extracted from a conversation when it is written: nothing, the output of
+    rules, or that of a model; `facts` (with their entities) and `summaries` can be excluded. The
+    answerer gets `k` hits, together at most `context_tokens`. `roles` has the names of the models,
+    `addresses` their endpoints, `limits` their maximum tokens per reply, and `prompts` the digests
+    of their prompts.
     """
 
     benchmark: str
@@ -250,7 +250,7 @@ class RunSettings:
 
     @property
     def asks_model(self) -> bool:
-        """Whether questions are answered, not only looked up."""
+        """Whether questions are answered, not only searched."""
         return self.mode != "retrieval"
 
     @property
@@ -259,13 +259,13 @@ class RunSettings:
         return self.mode != "qa"
 
     def recall_settings(self) -> RecallSettings:
-        """Return how questions are recalled; gold is what was said, so a session is no hit."""
+        """Return the settings of recall: only turns can be hits, because gold is turns."""
         weights = dict.fromkeys(self.lanes, 1.0)
         settings = RecallSettings(weights=weights, classes=self.classes, worlds=False)
         return settings if self.weighed else replace(settings, weighing=None)
 
     def written(self) -> RunSettings:
-        """Return these settings with the defaults for everything that does not affect writing."""
+        """Return these settings with defaults for everything that does not affect writing."""
         return replace(self, lanes=LANES, weighed=True, classes=True)
 
     def make_embedder(self) -> Embedder | str | None:
@@ -275,9 +275,9 @@ class RunSettings:
         return embedder_named(self.embedder, models_dir=self.models_dir, api_key=self.embedder_key)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data, without what only this machine knows.
+        """Return the settings as plain data, without settings of this machine.
 
-        What concerns answers alone is no part of a run that asks for none.
+        Without answers, the settings of answers are left out.
         """
         aside = {item.name for item in fields(self) if item.metadata.get("aside")}
         aside |= set() if self.asks_model else {"k", "context_tokens", "summaries", "adversarial"}

@@ -1,13 +1,12 @@
-"""Benchmark run: ask the questions of a plan that are not answered yet, and report on all of them.
+"""Benchmark run: asks the questions of a plan that have no record yet, and reports on all of them.
 
-    plan ──▶ questions that the folder lacks ──run_works──▶ folder ──▶ summary, report
+    plan ──▶ questions without a record ──run_works──▶ folder ──▶ summary, report
 
-    retrieval   in processes: each conversation is computation, independent of the others
-    qa          in threads: most of the time is waiting for models; the questions of one
-                conversation are asked side by side, too
+    retrieval   in processes, because conversations are independent computations
+    qa          in threads, because most of the time is spent waiting for models
 
-However many workers, the records are the same; only their order and their times differ. A question
-at which a model failed is recorded with the error; too many failures in a row end the run.
+The number of workers affects only the order and the times of records. If a model fails, the record
+of its question has the error; many failures in a row end the run.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ from worlddb.evaluate.figure_summary import Summary, summarise
 from worlddb.evaluate.model_answers import Roles, answer
 from worlddb.evaluate.question_plan import CaseWork, PlannedQuestion, QuestionPlan, works_of
 from worlddb.evaluate.run_folder import RunFolder
-from worlddb.evaluate.run_report import machine_told, write_report
+from worlddb.evaluate.run_report import machine_description, write_report
 
-FAILURES_IN_A_ROW_MAX = 10  # an endpoint that is down fails every time; do not try a whole file
-AHEAD = 2  # conversations that wait for each worker, so that none is ever idle
+FAILURES_IN_A_ROW_MAX = 10  # an endpoint that is down fails every time
+AHEAD = 2  # conversations queued for each worker, so that none is idle
 
 Record = dict[str, Any]
 
@@ -59,16 +58,16 @@ class Finished:
     """Whether the folder has a report of more questions, which was left as it was."""
 
 
-def left_of(
+def questions_left(
     data: str, settings: RunSettings, *, plan: QuestionPlan, out: str | None
 ) -> list[PlannedQuestion]:
-    """Return the questions of a plan that the folder of a run has no answer to yet."""
+    """Return the questions of a plan without a record in the folder of a run."""
     done = RunFolder(out, settings, data).done
     return [one for one in plan.questions if one.id not in done]
 
 
 class BenchmarkRow(NamedTuple):
-    """A run of a benchmark, one of several over the same questions; `out` is its folder."""
+    """One of several runs over the same questions; `out` is its folder."""
 
     settings: RunSettings
     out: str | None
@@ -86,12 +85,12 @@ def run_benchmark(
     on_done: Callable[[int], None] = lambda done: None,
     more: Callable[[], Mapping[str, str]] = dict,
 ) -> Finished:
-    """Ask the questions of a plan that are not answered yet; report on all of them.
+    """Ask the questions of a plan that have no record yet; report on all of them.
 
-    `out` is the folder of the run; `more` is told in the report beside the settings.
+    `out` is the folder of the run; `more` has further rows for the report's table of settings.
     """
     folder = RunFolder(out, settings, data)
-    folder.begin(plan.told, [one.id for one in plan.questions])
+    folder.begin(plan.description, [one.id for one in plan.questions])
     left = [one for one in plan.questions if one.id not in folder.done]
     on_begin(len(left))
     works = works_of(load_cases(data, settings.benchmark), left)
@@ -110,14 +109,14 @@ def run_rows(
     on_begin: Callable[[int], None] = lambda left: None,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> list[Finished]:
-    """Do several runs that ask no model, conversation by conversation.
+    """Do several runs without models, conversation by conversation.
 
-    Rows that write the same share the stores: writing takes longer than asking.
+    Runs with equal settings of writing share a store, because writing takes longer than asking.
     """
     folders = [RunFolder(row.out, row.settings, data) for row in rows]
     ids = [one.id for one in plan.questions]
     for folder in folders:
-        folder.begin(plan.told, ids)
+        folder.begin(plan.description, ids)
     lacking = [ident for folder in folders for ident in ids if ident not in folder.done]
     on_begin(len(lacking))
     wanted = set(lacking)
@@ -130,13 +129,13 @@ def run_rows(
             folders[number].add(record)
             done += 1
             on_done(done)
-    return [_finished(folder, plan, machine_told) for folder in folders]
+    return [_finished(folder, plan, machine_description) for folder in folders]
 
 
 def _finished(
     folder: RunFolder, plan: QuestionPlan, more: Callable[[], Mapping[str, str]]
 ) -> Finished:
-    """Return a run whose questions are asked; write its report."""
+    """Return a run whose questions were asked; write its report."""
     ids = [one.id for one in plan.questions]
     records = folder.finish(ids)
     finished = Finished(
@@ -151,7 +150,7 @@ def _finished(
             **{name: f"{value:,.1f}" for name, value in finished.summary.spent.items()},
         }
         told |= more()
-        part = plan.told if plan.is_part else ""
+        part = plan.description if plan.is_part else ""
         write_report(
             *(folder.path, folder.run, finished.summary, records, told),
             part=part,
@@ -164,7 +163,7 @@ def _finished(
 def run_works(
     works: Iterable[CaseWork], settings: RunSettings, roles: Roles | None, *, workers: int = 1
 ) -> Iterator[Record]:
-    """Yield a record for each question, as soon as it is there.
+    """Yield the record of each question as soon as it is ready.
 
     Raises:
         ProviderError: the embedder failed, or models failed too often in a row.
@@ -186,7 +185,7 @@ def run_works(
 def _in_processes(
     works: Iterable[CaseWork], rows: Sequence[RunSettings], workers: int
 ) -> Iterator[tuple[int, Record]]:
-    """Yield each record with the number of its row."""
+    """Yield each record with the index of its row."""
     if workers == 1:
         for work in works:
             yield from retrieve(rows, work)
@@ -213,7 +212,7 @@ def _in_processes(
 
 
 def _retrieve_there(rows: Sequence[RunSettings], work: CaseWork) -> list[tuple[int, Record]]:
-    """Run `retrieve` in a worker process; errors travel back as plain text."""
+    """Run `retrieve` in a worker process; errors are returned as text."""
     try:
         return list(retrieve(rows, work))
     except ProviderError as error:
@@ -221,7 +220,7 @@ def _retrieve_there(rows: Sequence[RunSettings], work: CaseWork) -> list[tuple[i
 
 
 def _follow_parent() -> None:
-    """End this process with the one that started it, even if that is killed."""
+    """End this process when its parent ends, even if the parent is killed."""
 
     def watch() -> None:
         parent = parent_process()
@@ -233,10 +232,10 @@ def _follow_parent() -> None:
 
 
 def retrieve(rows: Sequence[RunSettings], work: CaseWork) -> Iterator[tuple[int, Record]]:
-    """Yield the records of a conversation whose questions are only looked up, with their rows.
+    """Yield the records of a conversation whose questions are not answered, with their rows.
 
-    Rows that differ only in how they ask share a store. Where nothing was accepted as the same, a
-    row without accepted classes has the ranks of the one with them.
+    Rows that differ only in how they ask share a store. In a store without accepted classes, rows
+    with and without classes have the same ranks.
     """
     left = list(enumerate(rows))
     while left:
@@ -261,7 +260,7 @@ def retrieve(rows: Sequence[RunSettings], work: CaseWork) -> Iterator[tuple[int,
 
 
 def _store(settings: RunSettings) -> WorldDB:
-    """Return an empty store. Ids, which break ties, have the same blinds in every run."""
+    """Return an empty store. Blinds are the same in every run, because ids break ties."""
     drawn = random.Random(settings.seed).randbytes
     return WorldDB(
         ":memory:",
@@ -272,7 +271,7 @@ def _store(settings: RunSettings) -> WorldDB:
 
 
 def _warm(db: WorldDB, settings: RunSettings) -> None:
-    """Load what the first question loads once, so that question times do not include it."""
+    """Load what the first question would load, so that question times exclude it."""
     db.recall("hello", k=1, settings=settings.recall_settings())
 
 
@@ -299,7 +298,7 @@ def _record(work: CaseWork, question: GoldQuestion, stored: StoredCase) -> Recor
 def _ranks(
     db: WorldDB, case: Case, question: GoldQuestion, stored: StoredCase, settings: RunSettings
 ) -> Record:
-    """Return where the gold of a question ranks, if there is any, and how sure recall is."""
+    """Return the ranks of a question's gold, if it has any, and the confidence of the recall."""
     if not settings.measures_retrieval or (question.has_answer and not question.is_measured):
         return {}
     recall = settings.recall_settings()
@@ -307,7 +306,7 @@ def _ranks(
 
 
 class _End:
-    """Marks the end of a conversation, with the error that stopped it, if any."""
+    """Marks the end of a conversation, with the error that ended it, if any."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error

@@ -1,11 +1,11 @@
-"""Case recall: write a conversation into a store, ask a question, and see where the gold ranks.
+"""Case recall: writes a conversation into a store, asks a question, and ranks the gold.
 
     session ──extractor──▶ draft ──without facts, summaries──▶ db.ingest ──▶ places of the nodes
 
-A place is a session and, for a single turn, its number: so every hit can be traced to what was said
-and be compared with the gold. Nothing of the gold reaches the engine: the file's names of sessions
-are never written, and ties are broken by content address. Summaries are those of a model: what the
-consolidator quotes would only repeat the turns. `RANK_DEFINITIONS` says what the figures are.
+A place is a session and, for a single turn, its number. Every hit is traced to its place, which is
+compared with the gold. The engine gets nothing of the gold: session names of the file are not
+written, and ties are broken by address. Summaries are those of a model; the consolidator's would
+only quote the turns. `RANK_DEFINITIONS` defines the figures.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from worlddb import Hit, LlmExtractor, Recall, RecallSettings, WorldDB
     from worlddb.evaluate.benchmark_cases import RunSettings
 
-DEPTH = 200  # hits asked for; a gold session below that counts as not found
-FOUND_AMONG = 10  # hits that an answer has to be among for a recall's confidence to be right
-HITS_KEPT = 50  # in the record of a question, enough to audit turns@50
-TEXT_KEPT = 160  # characters of a hit in a record; its place says where the rest is
+DEPTH = 200  # hits per question; gold below that counts as not found
+FOUND_AMONG = 10  # a recall's confidence is right if the answer is among so many hits
+HITS_KEPT = 50  # per record, enough to audit turns@50
+TEXT_KEPT = 160  # characters per hit in a record; the place finds the rest
 SESSIONS_AT = (5, 10, 30)
 TURNS_AT = (1, 3, 5, 10, 20, 50)
-SAID = ("Turn", "Memory")  # The types of nodes that hold what was said, word for word.
+VERBATIM_TYPES = ("Turn", "Memory")  # The types of nodes that have messages word for word.
 SUMMARY = "Summary"
 ACTOR = "evaluation"
 RANK_DEFINITIONS = {
@@ -53,9 +53,9 @@ TurnPlace = tuple[int, int]
 
 @dataclass(slots=True)
 class StoredCase:
-    """Where each node comes from, and how long writing took.
+    """The places of each node, and how long writing took.
 
-    `unread` counts the sessions that were written verbatim because the model's reply was no data.
+    `unread` counts the sessions that were written verbatim because the model's reply had no data.
     """
 
     places: dict[Id, list[Place]] = field(default_factory=dict)
@@ -74,9 +74,9 @@ class StoredCase:
 def write_case(
     db: WorldDB, case: Case, settings: RunSettings, reader: LlmExtractor | None
 ) -> StoredCase:
-    """Write a conversation; `reader` is the model that reads it, where the settings say so.
+    """Write a conversation; `reader` is the extractor that asks a model, if the settings use one.
 
-    A session of whose reading no data can be made is written verbatim and counted.
+    A session without a usable reply is written verbatim and counted.
     """
     started = time.perf_counter()
     stored = StoredCase()
@@ -90,7 +90,7 @@ def write_case(
 
 
 def ingest(db: WorldDB, case: Case) -> dict[Id, TurnPlace]:
-    """Write a conversation as it was said: sessions are worlds, turns are nodes in them."""
+    """Write a conversation verbatim: sessions are worlds, turns are nodes in them."""
     places: dict[Id, TurnPlace] = {}
     with db.transaction(actor=ACTOR) as tx:
         for place, session in enumerate(case.sessions):
@@ -101,7 +101,7 @@ def ingest(db: WorldDB, case: Case) -> dict[Id, TurnPlace]:
                     name=turn.speaker,
                     content=turn.text,
                     parent=world.id,
-                    # Equal turns at one time would be one node, and others keep their order.
+                    # Equal turns at one time would be one node; a microsecond separates them.
                     created_at=session.at + timedelta(microseconds=place * 10_000 + number),
                 )
                 for number, turn in enumerate(session.turns)
@@ -135,7 +135,7 @@ def _write_session(
     if not said:
         return
     messages = [Message(text=turn.text, speaker=turn.speaker, at=session.at) for turn in said]
-    # Rules write no summaries: without facts they leave what was said.
+    # Rules write no summaries; without facts they write the messages only.
     extractor: ReadyDraft | str = "rules" if settings.facts else "verbatim"
     if reader is not None:
         try:
@@ -145,7 +145,7 @@ def _write_session(
         except ProviderError:
             draft = reader.fallback.extract(messages, session.at)
             stored.unread += 1
-        draft = without(draft, facts=settings.facts, summaries=settings.summaries)
+        draft = draft_without(draft, facts=settings.facts, summaries=settings.summaries)
         extractor = ReadyDraft(reader.name, draft)
     done = db.ingest(
         messages,
@@ -161,14 +161,15 @@ def _write_session(
             known.append((place, turn))
 
 
-def without(draft: Draft, *, facts: bool, summaries: bool) -> Draft:
-    """Return a draft with some of its parts left out; what was said always stays."""
+def draft_without(draft: Draft, *, facts: bool, summaries: bool) -> Draft:
+    """Return a draft without some of its parts; messages always stay."""
     if facts and summaries:
         return draft
     kept = [
         node
         for node in draft.nodes
-        if node.type in (*SAID, "Session") or (summaries if node.type == SUMMARY else facts)
+        if node.type in (*VERBATIM_TYPES, "Session")
+        or (summaries if node.type == SUMMARY else facts)
     ]
     keys = {node.key for node in kept}
     edges = tuple(edge for edge in draft.edges if {edge.source, edge.target} <= keys)
@@ -176,9 +177,9 @@ def without(draft: Draft, *, facts: bool, summaries: bool) -> Draft:
 
 
 def _turns_of(db: WorldDB, memories: Iterable[Id], numbers: Sequence[int]) -> dict[Id, int | None]:
-    """Return which turn each memory is, or was read from; None if it is of the whole session."""
+    """Return the turn of each memory or of its source; None for a whole session."""
     types = {ident: db.get(ident).type for ident in memories}
-    said = [ident for ident, kind in types.items() if kind in SAID]
+    said = [ident for ident, kind in types.items() if kind in VERBATIM_TYPES]
     turns: dict[Id, int | None] = dict(zip(said, numbers, strict=True))
     for ident in types.keys() - turns.keys():
         sources = (
@@ -201,12 +202,14 @@ def ask(
     *,
     at: datetime,
 ) -> dict[str, Any]:
-    """Return where the gold of a question ranks, with enough to audit the figures.
+    """Return the ranks of a question's gold, with enough to audit the figures.
 
-    Of a question without an answer only the confidence counts. A node may come from several places.
+    For a question without an answer only the confidence counts. A node may have several places.
     """
     started = time.perf_counter()
-    found: Recall = db.recall(question.text, k=DEPTH, types=SAID, at=at, settings=settings)
+    found: Recall = db.recall(
+        question.text, k=DEPTH, types=VERBATIM_TYPES, at=at, settings=settings
+    )
     seconds = time.perf_counter() - started
     turns = [place for hit in found for place in places[hit.node.id]]
     sessions = list(dict.fromkeys(session for session, _ in turns))
@@ -219,7 +222,11 @@ def ask(
         "confidence": found.confidence,
         "is_found": is_found,
         "hits": [
-            {"turn": list(places[hit.node.id][0]), **why(hit), "text": hit.node.content[:TEXT_KEPT]}
+            {
+                "turn": list(places[hit.node.id][0]),
+                **hit_reasons(hit),
+                "text": hit.node.content[:TEXT_KEPT],
+            }
             for hit in found.hits[:HITS_KEPT]
         ],
     }
@@ -239,8 +246,8 @@ def ask(
     }
 
 
-def why(hit: Hit) -> dict[str, Any]:
-    """Return why a hit is where it is: its score, the parts of the score, and its lanes."""
+def hit_reasons(hit: Hit) -> dict[str, Any]:
+    """Return the reasons for a hit's rank: its score, the parts of the score, and its lanes."""
     return {
         "score": round(hit.score, 4),
         "weighed": {part: round(value, 3) for part, value in hit.weighed.items()},
@@ -255,7 +262,7 @@ def why(hit: Hit) -> dict[str, Any]:
 
 
 def _rank(ranked: Sequence[Any], one: Any) -> int | None:
-    """Return where something ranks, from 1 on; None if it does not."""
+    """Return the rank of one item, from 1; None if it is not there."""
     return ranked.index(one) + 1 if one in ranked else None
 
 
@@ -275,7 +282,7 @@ def session_figures(ranked: Sequence[int], gold: frozenset[int]) -> dict[str, fl
 
 
 def turn_figures(ranked: Sequence[TurnPlace], gold: frozenset[TurnPlace]) -> dict[str, float]:
-    """Return the figures of a ranking of turns; none if no turn is marked."""
+    """Return the figures of a ranking of turns; empty if no turn is marked."""
     figures: dict[str, float] = {}
     for k in TURNS_AT if gold else ():
         among = gold & set(ranked[:k])
@@ -285,7 +292,7 @@ def turn_figures(ranked: Sequence[TurnPlace], gold: frozenset[TurnPlace]) -> dic
 
 
 def chain_figures(ranked: Sequence[TurnPlace], question: GoldQuestion) -> dict[str, float]:
-    """Return whether the end of a chain is found, and whether anything outdated is above gold."""
+    """Return whether the end of a chain is found, and whether an outdated turn is above gold."""
     figures: dict[str, float] = {}
     if question.last is not None:
         figures["last@10"] = float(question.last in ranked[:10])

@@ -1,11 +1,10 @@
-"""Data sets: from a benchmark file to cases.
+"""Data sets: reads benchmark files as cases.
 
-    file ──opened──▶ items ──DataSet.case──▶ Case, checked, each question with an id of its own
+    file ──opened──▶ items ──DataSet.case──▶ Case, checked, each question with a unique id
 
-A data set is a name, a key that only its items have, and a function from an item to cases; a new
-one is added to `DATA_SETS`. Files may be JSON arrays or JSON Lines, plain or compressed (gzip, xz,
-bzip2); their first bytes say which, not their names. Items are read one at a time, so the size of a
-file does not matter.
+A data set has a name, a key that only its items have, and a function from an item to cases; a new
+one is added to `DATA_SETS`. Files are JSON arrays or JSON Lines, plain or compressed (gzip, xz,
+bzip2), recognised by their first bytes. Items are read one at a time, so files may be large.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from worlddb.evaluate.conversation_sets import (
 )
 from worlddb.evaluate.linked_sets import facts_cases, multihop_cases
 
-CHUNK_BYTES = 1 << 20  # read at once; larger chunks are no faster
+CHUNK_BYTES = 1 << 20  # larger chunks are no faster
 SLACK = 64
 """How near the end of what is held an error may only mean that the rest is not there yet."""
-SHOWN = 20  # characters of a damaged place that an error shows
+SHOWN = 20  # characters of a damaged place in an error message
 _SPACE = " \t\r\n"
 _PACKED: tuple[tuple[bytes, Callable[[str], Any]], ...] = (
     (b"\x1f\x8b", gzip.open),
@@ -48,18 +47,17 @@ _STRANGE = (
     (b"version https://git-lfs", "is a pointer of Git LFS, not the data: run `git lfs pull`"),
     (b"<", "is a web page, not the data: download the file itself"),
 )
-TAR_AT, TAR = 257, b"ustar"  # where a tar archive says that it is one
+TAR_AT, TAR = 257, b"ustar"  # the magic of a tar archive, and its offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSet:
     """One format of benchmark files.
 
-    `sign` is a key that items of this format have and items of the others have not. `gold_rule`
-    says what counts as gold where the file marks none, and `without_gold` why a question cannot be
-    measured then. `reading` is what reads the texts unless a run says otherwise: where they are
-    memories by themselves, as the engine reads them by default. `headline` names the figures by
-    which the set is usually reported.
+    `sign` is a key that only items of this format have. `gold_rule` says what counts as gold if the
+    file marks none, and `without_gold` why a question cannot be measured then. `reading` is the
+    default reader: "rules" if the texts are memories by themselves. `headline` names the figures
+    that are usually reported for the set.
     """
 
     name: str
@@ -146,7 +144,7 @@ _DAMAGED = (
 
 
 def load_cases(path: str, form: str) -> Iterator[Case]:
-    """Yield the cases of a benchmark file, read as they are needed.
+    """Yield the cases of a benchmark file, one at a time.
 
     Raises:
         InvalidInputError: no such format.
@@ -160,7 +158,7 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
             found = list(DATA_SETS[form].cases(object_in(item, "the item"), place))
         except _OTHER_LAYOUT as error:
             raise FormatError(
-                f"{path}: is no {form} file: {_why(item, place, form, error)}"
+                f"{path}: is not in the format {form}: {_why(item, place, form, error)}"
             ) from error
         for case in found:
             case = replace(case, questions=tuple(_named(one, seen) for one in case.questions))
@@ -169,13 +167,13 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
             except LayoutError as error:
                 told = _item_named(item, place)
                 raise FormatError(
-                    f"{path}: {told}: {error}; mend it, or leave the item out"
+                    f"{path}: {told}: {error}; correct it, or remove the item"
                 ) from None
             yield case
 
 
 def format_of(path: str) -> str:
-    """Return which format a file has, by the keys of its first item.
+    """Return the format of a file, by the keys of its first item.
 
     Raises:
         FormatError: none that is known.
@@ -190,7 +188,7 @@ def format_of(path: str) -> str:
 
 
 def _items(path: str) -> Iterator[Any]:
-    """Yield the items of a file; what is damaged or no data at all is a `FormatError`."""
+    """Yield the items of a file; raise `FormatError` if it is damaged or has no data."""
     done = 0
     try:
         with opened(path) as file:
@@ -209,7 +207,7 @@ def _items(path: str) -> Iterator[Any]:
 
 
 def _why(item: Any, place: int, form: str, error: Exception) -> str:
-    """Return what is wrong with an item, for somebody who has to find the right file."""
+    """Return what is wrong with an item, for the owner of the file."""
     for other in _formats_in(item):
         if other != form:
             return f"it has the layout of {other}; run `worlddb eval {other}`, or give another file"
@@ -218,13 +216,13 @@ def _why(item: Any, place: int, form: str, error: Exception) -> str:
     elif isinstance(error, KeyError):
         told = f"lacks {error}"
     else:
-        # Python's own message says nothing about the file.
+        # Python's own message does not help to find the error in the file.
         told = f"is laid out otherwise than the items of {form} are"
     return f"{_item_named(item, place)}: {told}; give the file as its authors publish it"
 
 
 def _item_named(item: Any, place: int) -> str:
-    """Return how to find an item: its place from 1 on, and its id if it has one."""
+    """Return a name for an item: its index from 1, and its id if it has one."""
     known = item if isinstance(item, dict) else {}
     more = known.get("metadata")
     names = [known.get("question_id"), known.get("sample_id")]
@@ -235,14 +233,14 @@ def _item_named(item: Any, place: int) -> str:
 
 def _formats_in(item: Any) -> list[str]:
     known = item if isinstance(item, dict) else {}
-    # Sets of passages have names of their own: their keys stand one level deeper.
+    # A multi-hop file has the names of sets as its keys; the known keys are one level deeper.
     deeper = next((value for value in known.values() if isinstance(value, dict)), {})
     signs = {*known, *({"passages"} & deeper.keys())}
     return [one.name for one in DATA_SETS.values() if one.sign in signs]
 
 
 def _named(question: GoldQuestion, seen: set[str]) -> GoldQuestion:
-    """Return a question with an id that no other has."""
+    """Return a question with a unique id."""
     name, number = question.id, 1
     while name in seen:
         number += 1
@@ -255,11 +253,11 @@ def _named(question: GoldQuestion, seen: set[str]) -> GoldQuestion:
 
 
 class NotDataError(ValueError):
-    """The file is something else: an archive, a web page, a pointer."""
+    """The file is an archive, a web page or a pointer, not data."""
 
 
 def opened(path: str) -> IO[bytes]:
-    """Open a file for reading, unpacked; NotDataError if it is an archive or a web page."""
+    """Open a file for reading, decompressed; NotDataError if it is an archive or a web page."""
     with open(path, "rb") as file:
         head = file.read(512)
     for sign, told in _STRANGE:
@@ -278,7 +276,7 @@ def opened(path: str) -> IO[bytes]:
 
 
 def items_of(file: IO[bytes]) -> Iterator[Any]:
-    """Yield the items of a file; ValueError or RecursionError if it is no whole JSON."""
+    """Yield the items of a file; ValueError or RecursionError if it is not complete JSON."""
     text = _Text(file)
     in_array = text.next_is("[")
     if not in_array and text.is_at_end():
@@ -294,7 +292,7 @@ def items_of(file: IO[bytes]) -> Iterator[Any]:
 
 
 class _Text:
-    """The part of a file that is in memory, and where in it we are."""
+    """The part of a file that is in memory, and the read position in it."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -305,14 +303,14 @@ class _Text:
         self._has_more = True
 
     def next_is(self, sign: str) -> bool:
-        """Step over a sign if it comes next."""
+        """Skip a sign if it comes next, and return whether it did."""
         if self.is_at_end() or self._held[self._place] != sign:
             return False
         self._place += 1
         return True
 
     def is_at_end(self) -> bool:
-        """Return whether nothing but white space is left; step over that."""
+        """Skip white space, and return whether the end follows."""
         while True:
             while self._place < len(self._held) and self._held[self._place] in _SPACE:
                 self._place += 1
@@ -322,13 +320,13 @@ class _Text:
                 return True
 
     def value(self) -> Any:
-        """Return the next value, or raise ValueError if there is none."""
+        """Return the next value; ValueError if there is none."""
         self.is_at_end()
         while True:
             try:
                 found, self._place = self._parser.raw_decode(self._held, self._place)
             except json.JSONDecodeError as error:
-                # A string that has no end yet is told of by where it begins.
+                # A string that is not complete is reported at its beginning.
                 is_open = error.msg.startswith("Unterminated string")
                 is_wrong = not is_open and len(self._held) - error.pos > SLACK
                 if is_wrong or not self._read():
@@ -339,7 +337,7 @@ class _Text:
                 return found
 
     def _read(self) -> bool:
-        """Take in about as much again as is held, so that no value is parsed often."""
+        """Read about as much as is held, so that no value is parsed many times."""
         if not self._has_more:
             return False
         left = self._held[self._place :]

@@ -1,10 +1,10 @@
 """Figure summary: the records of a run as figures by category, with their intervals.
 
-    figures    where the gold ranks (see `case_recall.RANK_DEFINITIONS`)
-    answers    how good the answers are, by the judge and without one
+    figures    the rank of the gold (see `case_recall.RANK_DEFINITIONS`)
+    answers    the quality of answers, by the judge and without it
 
-Shares of right answers get Wilson's interval, other means a bootstrap over the questions with a
-fixed seed; both at 95 %. They say how much the choice of questions matters, and nothing else.
+Shares have Wilson's interval, other means a bootstrap over the questions with a fixed seed, both at
+95 %. The intervals reflect the choice of questions only.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import numpy as np
 
 from worlddb.evaluate.model_answers import is_clear
 
-# Confidence figures: does a recall know when it does not know?
+# Confidence figures: how well the confidence of a recall predicts that it found the answer.
 #
-# auroc(right, wrong)     the chance that one of `right` is above one of `wrong`; 0.5 is a guess
-# reliability(pairs)      by tenths of the confidence: what was said, and how often it was right
+# auroc(right, wrong)     the probability that one of `right` is above one of `wrong`; chance is 0.5
+# reliability(pairs)      per tenth of the confidence: mean confidence, and share that was right
 
-TENTHS = 10  # the bands of a figure: narrower ones hold too few questions
+TENTHS = 10  # narrower bands would have too few questions
 CONFIDENCE_DEFINITIONS = {
     "auroc_abstention": "{:.3f}: the chance that recall is surer of a question that has an answer "
     "than of one whose answer was never said; 0.5 is a guess",
@@ -34,9 +34,9 @@ CONFIDENCE_DEFINITIONS = {
 
 
 def confidence_figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return how well the confidence of recalls tells what they have found; empty without any.
+    """Return how well the confidence of recalls predicts success; empty without confidences.
 
-    An answer is found if gold is among the first ten hits.
+    An answer counts as found if gold is among the first ten hits.
     """
     sure = [record for record in records if "confidence" in record]
     if not sure:
@@ -55,7 +55,7 @@ def confidence_figures(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
-    """Return how often a value of `right` is above one of `wrong`, ties counting half."""
+    """Return how often a value of `right` is above one of `wrong`, with ties counted as half."""
     if not len(right) or not len(wrong):
         return None
     one, other = np.asarray(right, dtype=float)[:, None], np.asarray(wrong, dtype=float)[None]
@@ -63,7 +63,7 @@ def auroc(right: Sequence[float], wrong: Sequence[float]) -> float | None:
 
 
 def reliability(told: Sequence[tuple[float, bool]]) -> list[tuple[float, float, int]]:
-    """Return (mean confidence, share that was right, how many) of each tenth that has any."""
+    """Return (mean confidence, share that was right, count) of each tenth that is not empty."""
     found = []
     for tenth in range(TENTHS):
         inside = [it for it in told if min(int(it[0] * TENTHS), TENTHS - 1) == tenth]
@@ -75,8 +75,8 @@ def reliability(told: Sequence[tuple[float, bool]]) -> list[tuple[float, float, 
 
 # Figure summary.
 
-Z = 1.959964  # of the normal distribution, for 95 %
-RESAMPLES = 2_000  # more move the bounds by less than a thousandth
+Z = 1.959964  # quantile of the normal distribution for 95 %
+RESAMPLES = 2_000  # more change the bounds by less than a thousandth
 AT_ONCE = 100  # resamples in memory at a time
 SEED = 7
 ALL = "all"
@@ -103,7 +103,7 @@ Record = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over n questions and where it may lie."""
+    """A mean over n questions, and its interval."""
 
     value: float
     low: float
@@ -131,7 +131,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     share = right / n
     middle = (share + Z * Z / (2 * n)) / (1 + Z * Z / n)
     half = Z / (1 + Z * Z / n) * sqrt(share * (1 - share) / n + Z * Z / (4 * n * n))
-    # At the ends, rounding would leave the range of a share.
+    # Rounding may leave the range of a share at its ends.
     return (0.0 if right == 0 else middle - half), (1.0 if right == n else middle + half)
 
 
@@ -158,7 +158,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What came out of a run."""
+    """The figures of a run."""
 
     figures: list[Group]
     answers: list[Group]
@@ -185,7 +185,7 @@ class Summary:
 
 
 def summarise(records: Sequence[Record]) -> Summary:
-    """Return the figures of some records; those with an error are for the caller to leave out."""
+    """Return the figures of some records; the caller leaves out those with an error."""
     ranked = [record for record in records if "figures" in record]
     answered = [record for record in records if "qa" in record]
     return Summary(
@@ -273,7 +273,7 @@ def _spent(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _conversations(records: Sequence[Record]) -> list[Record]:
-    """Return one record of each conversation, for what its questions have in common."""
+    """Return one record of each conversation, for figures that its questions share."""
     return list({record.get("conversation", record["id"]): record for record in records}.values())
 
 

@@ -1,20 +1,20 @@
-"""Linked sets: passages that lead from one to another, and facts that replace one another.
+"""Linked sets: multi-hop passages, and facts that replace one another.
 
 Each function yields the cases of one item of a file, or raises `KeyError` or `LayoutError`.
 
-Multi-hop: one object, from the name of a set to its `passages` (title → text) and `questions`
-(`id`, `question`, `answer`, `gold`: titles). All passages of a set are one case, each a memory that
+Multi-hop: an object from the name of a set to its `passages` (title → text) and `questions` (`id`,
+`question`, `answer`, `gold`: titles). The passages of a set are one case; each is a memory that
 begins with its title and a colon.
 
-Facts (FactConsolidation): `context` (numbered facts, one on a line; a later one replaces an earlier
-one of the same subject and relation), `questions`, `answers` (accepted texts), `metadata` with
-`source`, which says single-hop (`sh`) or multi-hop (`mh`). The file marks no facts, so gold is
-found by rules of ours: a fact's *value* is how it ends, and two facts that differ in nothing but
-the value are twins, of which the last counts.
+FactConsolidation: `context` (numbered facts, one per line; a later fact replaces an earlier one of
+the same subject and relation), `questions`, `answers` (accepted texts), `metadata` with `source`
+(`sh` single-hop, `mh` multi-hop). The file marks no gold, so rules find it. The *value* of a fact
+is its end; facts that differ only in the value are twins, and the last twin is current.
 
-    single-hop   the last fact that ends with an accepted answer, with most words of the question
-    multi-hop    the shortest chain of last facts that ends with an accepted answer: each begins
-                 with the value of the one before, and the first with a name in the question
+    single-hop   the current fact that ends with an accepted answer and shares most words with the
+                 question
+    multi-hop    the shortest chain of current facts that ends with an accepted answer: each begins
+                 with the value of the one before, the first with a name in the question
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from worlddb.evaluate.benchmark_cases import (
 
 WRITTEN_AT = datetime(2024, 1, 1, tzinfo=UTC)  # Passages and facts have no date of their own.
 SPEAKER = "user"
-CHAIN_MAX = 4  # facts of the longest questions
-VALUE_WORDS_MAX = 9  # words of the longest values
+CHAIN_MAX = 4  # hops of the longest questions
+VALUE_WORDS_MAX = 9  # words of the longest value
 
 _NUMBERED = re.compile(r"(\d+)\.\s+(.+)")
 _WORD = re.compile(r"\w[\w.'’&-]*")
@@ -119,7 +119,7 @@ class _Fact(NamedTuple):
 
 
 class FactBook:
-    """Numbered facts, and which of them answer a question."""
+    """Numbered facts; finds those that answer a question."""
 
     def __init__(self, facts: Sequence[str]) -> None:
         self._facts = [_fact(text) for text in facts]
@@ -130,7 +130,7 @@ class FactBook:
         self._endings: Mapping[tuple[str, ...], Sequence[int]] = endings
 
     def twins(self, number: int) -> list[int]:
-        """Return the earlier facts that differ from a fact in nothing but the value."""
+        """Return the earlier facts that differ from a fact only in the value."""
         return [
             other
             for other in range(number)
@@ -138,14 +138,14 @@ class FactBook:
         ]
 
     def single(self, question: str, answers: Sequence[str]) -> list[int]:
-        """Return the fact that answers a question of one hop; none if none is found."""
+        """Return the fact that answers a single-hop question; empty if none does."""
         said = set(_fact(question).plain)
         found = self._stating(answers)
         shared = {fact: len(said & set(self._facts[fact].plain)) for fact in found}
         return [max(found, key=lambda fact: (shared[fact], fact))] if found else []
 
     def chain(self, question: str, answers: Sequence[str]) -> list[int]:
-        """Return the shortest chain of facts that answers a question; none if none is found."""
+        """Return the shortest chain of facts that answers a question; empty if there is none."""
         said = _fact(question)
         chains = [
             ([fact], len(_fact(answer).plain))
@@ -165,7 +165,7 @@ class FactBook:
         return []
 
     def _stating(self, answers: Sequence[str]) -> list[int]:
-        """Return the facts that end with an answer and that no later twin replaces."""
+        """Return the current facts that end with an answer."""
         found: list[int] = []
         for answer in answers:
             value = tuple(_fact(answer).plain)
@@ -181,7 +181,7 @@ class FactBook:
         )
 
     def _before(self, number: int, value_size: int) -> Iterator[tuple[int, int]]:
-        """Yield the facts whose value is what a fact begins with, with the size of the value."""
+        """Yield the facts whose value is the beginning of a fact, with the size of the value."""
         plain = self._facts[number].plain[: -value_size or None]
         for start in range(len(plain)):
             if start and plain[start - 1] not in _LEADING:
@@ -198,7 +198,7 @@ class FactBook:
                         yield fact, end - start
 
     def _is_named(self, number: int, value_size: int, said: _Fact) -> bool:
-        """Return whether a question names what a fact is about."""
+        """Return whether a question names the subject of a fact."""
         fact = self._facts[number]
         for start in range(len(fact.plain) - value_size):
             if start and fact.plain[start - 1] not in _LEADING:
@@ -215,7 +215,7 @@ class FactBook:
         return len(words & set(said.plain))
 
     def _frame_size(self, one: int, other: int) -> int:
-        """Return how many words two facts begin with alike; 0 if one is the other."""
+        """Return the length of the common prefix of two facts, in words; 0 for the same fact."""
         left, right = self._facts[one].plain, self._facts[other].plain
         if left == right:
             return 0
@@ -225,7 +225,7 @@ class FactBook:
         return size
 
     def _subject_size(self, number: int) -> int:
-        """Return after how many words a fact's value begins: after its last word in lower case."""
+        """Return the length of a fact before its value: up to its last lower-case word."""
         written = self._facts[number].written
         lower = [at for at, word in enumerate(written[:-1]) if word[0].islower()]
         return lower[-1] + 1 if lower else len(written)
@@ -237,6 +237,6 @@ def _fact(text: str) -> _Fact:
 
 
 def _has(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Return whether some words stand in a row among others."""
+    """Return whether a phrase occurs in some words."""
     size = len(phrase)
     return any(list(words[at : at + size]) == list(phrase) for at in range(len(words) - size + 1))

@@ -1,13 +1,11 @@
-"""Memory tests: what a memory has to answer, as data, and whether it does.
+"""Memory tests: expected answers of a memory as data, and their check.
 
-A test is a question with the parameters of `Memory.recall`, and what its answer must and must not
-be:
+A test is a question with the parameters of `Memory.recall`, and expectations of its answer:
 
     {"query": "Where do I live?", "user_id": "ada", "as_of": "2026-03-01",
      "hit": "Paris", "among": 3, "never": "Rome", "confidence_above": 0.5}
 
-A file is an object with `tests`; whatever else it has, such as `user_id`, holds for each test that
-does not say otherwise.
+A file is an object with `tests`. Its other members, such as `user_id`, are defaults for all tests.
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ ASKED = (
 TIMES = ("as_of", "known_at", "at")
 EXPECTED = ("hit", "never", "confidence_above", "confidence_below", "empty")
 """What a test may expect; a test without any of these would always pass."""
-K = 10  # As many hits as `recall` returns by itself.
+K = 10  # The default of `recall`.
 SHOWN_CHARS = 100  # One line of a report.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """A memory that has to be among the first hits, or must not be: by its text or its id."""
+    """A memory that must be among the first hits, or must not be, by its text or id."""
 
     text: str = ""
     id: str = ""
@@ -46,7 +44,7 @@ class Expectation:
         return f"id {self.id}" if self.id else repr(self.text)
 
     def fits(self, hit: Hit) -> bool:
-        """Return whether this is the memory: its text contains ours, its id begins with ours."""
+        """Return whether a hit is this memory: by its text or its id prefix."""
         if self.id:
             return str(hit.node.id).startswith(self.id)
         return _folded(self.text) in _folded(f"{hit.node.name}\n{hit.node.content}")
@@ -54,7 +52,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTest:
-    """One question and what its answer must be; `read_tests` reads it from plain data."""
+    """One question and its expectations; `read_tests` makes it from plain data."""
 
     name: str
     asked: Mapping[str, Any]
@@ -65,7 +63,7 @@ class MemoryTest:
     empty: bool | None = None
 
     def failures_of(self, found: Recall) -> list[str]:
-        """Return how an answer differs from what is expected, one line each."""
+        """Return how an answer differs from the expectations, one line each."""
         failures = []
         for wanted in self.hits:
             place = next((at for at, hit in enumerate(found, 1) if wanted.fits(hit)), None)
@@ -90,7 +88,7 @@ class MemoryTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestVerdict:
-    """The result of one test: its failures, or the `error` because of which it did not run."""
+    """The result of one test: its failures, or the `error` that prevented it."""
 
     __test__ = False  # Not a test class of pytest.
 
@@ -102,12 +100,12 @@ class TestVerdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the answer was as expected."""
+        """Whether the answer met all expectations."""
         return not self.failures and self.error is None
 
 
 def run_tests(memory: Memory, tests: Iterable[MemoryTest]) -> list[TestVerdict]:
-    """Ask each question and compare its answer; a question that cannot be asked is an error."""
+    """Ask each question and compare its answer; a question that fails is an error."""
     verdicts = []
     for test in tests:
         try:
@@ -127,10 +125,10 @@ def run_tests(memory: Memory, tests: Iterable[MemoryTest]) -> list[TestVerdict]:
 
 
 def read_tests(data: object, where: str = "tests") -> list[MemoryTest]:
-    """Return the tests of a file that was read as plain data.
+    """Return the tests of a file, given as plain data.
 
     Raises:
-        InvalidInputError: it is no object with `tests`, or one of them is wrong; says which.
+        InvalidInputError: it is not an object with `tests`, or one of them is wrong; says which.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("tests"), list):
         raise InvalidInputError(f"{where}: give an object with 'tests', a list")
@@ -171,7 +169,7 @@ def _test(given: Mapping[str, Any], where: str) -> MemoryTest:
 
 
 def _zoned(time: object) -> object:
-    """Return a time as `recall` takes it."""
+    """Return a time in a form that `recall` accepts."""
     if isinstance(time, date) and not isinstance(time, datetime):  # YAML reads a day as a date.
         return time.isoformat()
     return time

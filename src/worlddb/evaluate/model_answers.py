@@ -1,26 +1,15 @@
-"""Model answers: one question from recall to verdict, and scores of answers without a judge.
+"""Model answers: asks and judges one question, and scores answers without a judge.
 
     question ──recall──▶ memories ──answerer──▶ answer ──judge──▶ CORRECT or WRONG
                                         └───score───────────────▶ exact, f1, match
 
-The memories are given in the order of time, those of a session as they were said, each with the day
-of its session. The prompts:
-
-    extract.txt   what the extractor reads out of a session (by default that of `LlmExtractor`)
+    extract.txt   the extractor's prompt (by default that of `LlmExtractor`)
     answer.txt    {date} {memories} {question} ──▶ reasoning, then "Answer: …"
     judge.txt     {question} {reference} {answer} ──▶ CORRECT or WRONG
 
-A user's folder may replace some of these files. Fields may have the names of the paper's prompts. A
-verdict that does not begin with the word CORRECT is wrong. The scores:
-
-    exact   the same words, articles and punctuation aside
-    f1      of the words they share (the harmonic mean of precision and recall)
-    match   a verdict: every number and date of the reference is in the answer, and most of its
-            other words; where the reference says that nothing is known, the answer says so
-
-Numbers may be words ("three"), dates may be written in any usual way. A reference may name further
-accepted answers ("7 days. 8 days (including the last day) is also acceptable."). The match is
-strict: a right answer in other words does not match, so the figure is below that of a judge.
+A user's folder may replace some of these prompts. Memories are given in the order of time, those of
+a session in their order, each with the day of its session. `score` compares without a model, so a
+right answer in other words may not match, and its figure is below that of a judge.
 """
 
 from __future__ import annotations
@@ -41,16 +30,16 @@ from blake3 import blake3
 from worlddb import LlmExtractor, Message
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion
-from worlddb.evaluate.case_recall import SAID, Place, StoredCase, why
-from worlddb.evaluate.run_folder import Calls, KeptChat
+from worlddb.evaluate.case_recall import VERBATIM_TYPES, Place, StoredCase, hit_reasons
+from worlddb.evaluate.run_folder import CachedChat, ReplyCache
 
 if TYPE_CHECKING:
     from worlddb import Hit, Recall, WorldDB
     from worlddb.evaluate.benchmark_cases import RunSettings
 
 
-SHARE_OF_WORDS = 0.6  # More than half: a short answer may leave out one word of three.
-ABOUT = 0.1  # How far off a number may be where the reference is vague.
+SHARE_OF_WORDS = 0.6  # More than half: a short answer may omit one word of three.
+ABOUT = 0.1  # Tolerance of a number where the reference is vague.
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
@@ -105,7 +94,7 @@ _RANGE = re.compile(
 )
 NAMED_CHARS_MAX = 1_000
 """A longer reference explains, and is not looked through for what else it takes."""
-RANGE_MAX = 100  # A range of more whole numbers than this is not spelled out.
+RANGE_MAX = 100  # A longer range of whole numbers is not listed.
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
 
 Date = tuple[int | None, int, int]
@@ -113,7 +102,13 @@ Date = tuple[int | None, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How near an answer is; `numeric` is None where the reference has no number and no date."""
+    """How near an answer is to the reference.
+
+    `exact`: the same words, apart from articles and punctuation. `f1`: harmonic mean of precision
+    and recall of words. `match`: every number and date of the reference is in the answer, and most
+    other words; or both say that nothing is known. `numeric` is None if the reference has neither
+    number nor date.
+    """
 
     exact: float
     f1: float
@@ -131,7 +126,7 @@ def is_refusal(text: str) -> bool:
 
 
 def score(answer: str, reference: str) -> Score:
-    """Return how near an answer is to the reference, or to the nearest of what that takes."""
+    """Return the score of an answer against the reference, or the nearest of its alternatives."""
     scores = [_score(answer, one) for one in (reference, *alternatives_in(reference))]
     numeric = [one.numeric for one in scores if one.numeric is not None]
     return Score(
@@ -218,7 +213,7 @@ def _singular(word: str) -> str:
 
 
 def _numeric(says: _Read, wanted: _Read) -> float | None:
-    """Return whether every number and date that is wanted is said."""
+    """Return whether all wanted numbers and dates are in an answer; None if there are none."""
     if not wanted.numbers and not wanted.dates:
         return None
     near = ABOUT if wanted.is_vague else 1e-9
@@ -236,7 +231,7 @@ def _same_day(one: Date, other: Date) -> bool:
 
 
 def _share(wanted: Sequence[str], says: Sequence[str]) -> float:
-    """Return the share of the wanted words that are said."""
+    """Return the share of the wanted words that are in an answer."""
     return (Counter(wanted) & Counter(says)).total() / len(wanted)
 
 
@@ -272,7 +267,7 @@ class Prompts:
     judge: str
 
     def digests(self) -> dict[str, str]:
-        """Return a digest of each prompt, to tell one set from another."""
+        """Return a digest of each prompt, which identifies the set."""
         return {
             name: blake3(getattr(self, name).encode("utf-8", "replace")).hexdigest(8)
             for name in self.__slots__
@@ -280,13 +275,13 @@ class Prompts:
 
 
 def load_prompts(folder: str | None = None) -> Prompts:
-    """Return the prompts of a folder, and the default where it has none.
+    """Return the prompts of a folder, with defaults for missing files.
 
     Raises:
         InvalidInputError: there is no such folder, or a prompt lacks a field.
     """
     if folder is not None and not Path(folder).is_dir():
-        raise InvalidInputError(f"prompts: {folder} is no folder")
+        raise InvalidInputError(f"prompts: {folder} is not a folder")
     texts = {}
     for name in Prompts.__slots__:
         if folder is not None and Path(folder, f"{name}.txt").exists():
@@ -314,20 +309,20 @@ def _prompt_in(path: Path) -> str:
 
 
 def _extract_prompt() -> str:
-    """Return what `LlmExtractor` tells a model by default, found by listening to it."""
+    """Return the default prompt of `LlmExtractor`, captured from a call."""
     heard: list[str] = []
 
     def listen(messages: list[dict[str, str]]) -> str:
         heard.append(messages[0]["content"])
         return "{}"
 
-    with suppress(ProviderError):  # It gets no data, as it was only listened to.
+    with suppress(ProviderError):  # The captured call gets no reply.
         LlmExtractor(listen).extract([Message(text="Hello.")], datetime(2000, 1, 1, tzinfo=UTC))
     return heard[0]
 
 
 def filled(prompt: str, **values: str) -> str:
-    """Return a prompt with its fields filled; braces in the values, or of no field, stay."""
+    """Return a prompt with its fields filled; other braces stay."""
     return _FIELD.sub(lambda field: values.get(SAME.get(field[1], field[1]), field[0]), prompt)
 
 
@@ -349,22 +344,22 @@ def is_correct(verdict: str) -> bool:
 
 
 def is_clear(verdict: str) -> bool:
-    """Return whether a judge's reply is a verdict at all; what is none counts as wrong."""
+    """Return whether a judge's reply is a verdict; otherwise it counts as wrong."""
     return is_correct(verdict) or _WRONG.match(_without_thoughts(verdict).upper()) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
-    """The models of a run. Without a judge, answers are scored and not judged."""
+    """The models of a run. Without a judge, answers are scored only."""
 
     prompts: Prompts
-    calls: Calls
-    answerer: KeptChat
-    judge: KeptChat | None = None
-    extractor: KeptChat | None = None
+    calls: ReplyCache
+    answerer: CachedChat
+    judge: CachedChat | None = None
+    extractor: CachedChat | None = None
 
     def make_reader(self) -> LlmExtractor | None:
-        """Return the extractor that reads conversations by a model, if there is one."""
+        """Return the extractor that asks the model, if there is one."""
         if self.extractor is None:
             return None
         return LlmExtractor(
@@ -380,10 +375,10 @@ def answer(
     settings: RunSettings,
     roles: Roles,
 ) -> dict[str, Any]:
-    """Return everything about the answer to a question that is needed to audit it."""
+    """Return everything about the answer to a question that an audit needs."""
     at = case.asked_at(question)
     started = time.perf_counter()
-    found = found_for(db, case, question, settings)
+    found = recalled_for(db, case, question, settings)
     recalled = time.perf_counter()
     hits = [(hit, stored.places.get(hit.node.id, [])) for hit in found]
     with roles.calls.counting() as spent:
@@ -405,7 +400,7 @@ def answer(
         "correct": None if roles.judge is None else is_correct(verdict or ""),
         "score": score(says, question.reference).to_dict(),
         "evidence": evidence_in([place for _, places in hits for place in places], question),
-        "context": [_told(hit, places) for hit, places in hits],
+        "context": [_hit_record(hit, places) for hit, places in hits],
         "context_tokens": sum(hit.tokens for hit in found),
         "tokens": {role: list(counts) for role, counts in spent.tokens.items()},
         "times": {
@@ -416,8 +411,8 @@ def answer(
     }
 
 
-def found_for(db: WorldDB, case: Case, question: GoldQuestion, settings: RunSettings) -> Recall:
-    """Return the memories that the answerer is given, the best first."""
+def recalled_for(db: WorldDB, case: Case, question: GoldQuestion, settings: RunSettings) -> Recall:
+    """Return the memories for the answerer, the best first."""
     return db.recall(
         question.text,
         k=settings.k,
@@ -428,7 +423,7 @@ def found_for(db: WorldDB, case: Case, question: GoldQuestion, settings: RunSett
 
 
 def _verdict(question: GoldQuestion, says: str, roles: Roles) -> str | None:
-    # Nothing is no answer, also where the right one is that nothing is known.
+    # An empty reply is wrong, even if the right answer is that nothing is known.
     if roles.judge is None or not says:
         return None
     told = filled(
@@ -438,10 +433,10 @@ def _verdict(question: GoldQuestion, says: str, roles: Roles) -> str | None:
 
 
 def memories_of(case: Case, hits: Sequence[tuple[Hit, Sequence[Place]]]) -> str:
-    """Return hits as lines, in the order of time and, within a session, of what was said.
+    """Return hits as lines, in the order of time and, within a session, in its order.
 
-    What was read out of a turn follows that turn, and what is of a whole session follows all of
-    its turns; among those the better comes first.
+    An extracted memory follows its turn; one of a whole session follows all turns. Ties are in the
+    order of the hits.
     """
     lines = []
     for rank, (hit, places) in enumerate(hits):
@@ -449,20 +444,20 @@ def memories_of(case: Case, hits: Sequence[tuple[Hit, Sequence[Place]]]) -> str:
         at = hit.node.valid_from if session is None else case.sessions[session].at
         of_session = -1 if session is None else session
         of_turn = len(case.sessions[of_session].turns) if turn is None else turn
-        is_read = hit.node.type not in SAID
+        is_read = hit.node.type not in VERBATIM_TYPES
         lines.append(((at, of_session, of_turn, is_read, rank), _line(hit, at)))
     return "\n".join(line for _, line in sorted(lines)) or NOTHING
 
 
 def _line(hit: Hit, at: datetime) -> str:
     node = hit.node
-    who = (node.name or "user") if node.type in SAID else node.type
-    # One memory, one line: nothing in it can pretend to be the next.
+    who = (node.name or "user") if node.type in VERBATIM_TYPES else node.type
+    # One memory, one line: no text can pretend to be another memory.
     return f"[{at.strftime(TIME)}] {who}: {' '.join((node.content or node.name).split())}"
 
 
 def evidence_in(places: Sequence[Place], question: GoldQuestion) -> dict[str, Any]:
-    """Return which of the gold was among the memories; None where nothing is marked."""
+    """Return the share of the gold that was among the memories; None if no gold is marked."""
     sessions = {session for session, _ in places} & question.sessions
     turns = {(session, turn) for session, turn in places if turn is not None} & question.turns
     return {
@@ -473,11 +468,11 @@ def evidence_in(places: Sequence[Place], question: GoldQuestion) -> dict[str, An
     }
 
 
-def _told(hit: Hit, places: Sequence[Place]) -> dict[str, Any]:
+def _hit_record(hit: Hit, places: Sequence[Place]) -> dict[str, Any]:
     return {
         "id": str(hit.node.id),
         "type": hit.node.type,
         "places": [list(place) for place in places],
-        **why(hit),
+        **hit_reasons(hit),
         "text": hit.node.content or hit.node.name,
     }

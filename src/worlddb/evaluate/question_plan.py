@@ -1,9 +1,9 @@
-"""Question plan: which questions of a file a run asks, chosen before the first is asked.
+"""Question plan: chooses the questions of a file that a run asks, before the first one is asked.
 
-One pass over the file sees every question and how long its conversation is; with `limit` alone it
-ends at the last that is asked. `sample` takes some of each category, as many as its share (at least
-one while there is room), by a seed; a larger sample holds every smaller one of the same seed.
-`limit` takes the first. Both keep the order of the file.
+One pass over the file reads every question and the length of its conversation. With `limit` alone
+the pass stops early. `sample` draws questions by a seed, from each category in proportion to its
+size, at least one if possible; a larger sample of the same seed includes every smaller one.
+`limit` takes the first questions. The plan has the order of the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.evaluate.benchmark_cases import ADVERSARIAL, Case, GoldQuestion, RunSettings, tokens_of
 from worlddb.evaluate.case_recall import write_case
 from worlddb.evaluate.data_sets import DATA_SETS, load_cases
-from worlddb.evaluate.model_answers import Roles, found_for, memories_of
+from worlddb.evaluate.model_answers import Roles, memories_of, recalled_for
 
 if TYPE_CHECKING:
     pass
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedQuestion:
-    """A question: the place of its conversation in the file, and its own place in that.
+    """A question: the index of its conversation in the file, and its own index in that.
 
-    About how many tokens it involves: `tokens` has its conversation, `turn_tokens` one turn of it,
-    `asked_tokens` the question and its right answer.
+    Its estimated tokens: `tokens` of its conversation, `turn_tokens` of one turn of it,
+    `asked_tokens` of the question and its reference answer.
     """
 
     id: str
@@ -48,8 +48,8 @@ class PlannedQuestion:
 class QuestionPlan:
     """The questions of a run, and how many there were to choose from.
 
-    `found` counts the questions of the file that this kind of run can ask, None if not all of the
-    file was read; `left_out` counts those it cannot ask, by reason.
+    `found` is the number of questions in the file that this kind of run can ask; None if the file
+    was not read to its end. `left_out` counts the other questions by reason.
     """
 
     questions: list[PlannedQuestion]
@@ -60,12 +60,12 @@ class QuestionPlan:
 
     @property
     def is_part(self) -> bool:
-        """Whether there are, or may be, questions that were not chosen."""
+        """Whether some questions were, or may have been, left out of the plan."""
         return self.found is None or len(self.questions) < self.found
 
     @property
-    def told(self) -> str:
-        """Which questions these are, in words."""
+    def description(self) -> str:
+        """The number and choice of the questions, in words."""
         count, reasons = len(self.questions), _reasons(self.left_out)
         if not self.is_part and not self.left_out:
             return f"all {count} of the file"
@@ -87,7 +87,7 @@ def _reasons(left_out: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseWork:
-    """A conversation, and which of its questions to ask."""
+    """A conversation and its questions in the plan."""
 
     number: int
     case: Case
@@ -148,12 +148,12 @@ def _planned(number: int, case: Case, settings: RunSettings) -> Iterator[Planned
 
 
 def why_not(question: GoldQuestion, settings: RunSettings) -> str:
-    """Return why a run cannot measure a question; empty if it can."""
+    """Return why a run cannot measure a question; empty if it can measure it."""
     if settings.asks_model:
         is_left = question.category == ADVERSARIAL and not settings.adversarial
         return "adversarial (see --adversarial)" if is_left else ""
     if question.is_measured or not question.has_answer:
-        return ""  # Of one without an answer the confidence is measured.
+        return ""  # For a question without an answer, the confidence is measured.
     if question.gold_missing:
         return "whose gold is not in the file"
     return DATA_SETS[settings.benchmark].without_gold
@@ -171,10 +171,10 @@ def choose(
 
 
 def _drawn(found: Sequence[PlannedQuestion], seed: int) -> Iterator[int]:
-    """Yield the places of all questions in the order in which samples take them.
+    """Yield the indexes of all questions in the order of sampling.
 
-    First one of each category, the largest first; then always of the one that is the furthest
-    behind its share. A sample is the beginning of this, so a larger one holds every smaller one.
+    First one of each category, the largest first; then always one of the category that is furthest
+    below its share. A sample is a prefix of this order, so a larger one includes every smaller one.
     """
     groups: dict[str, list[int]] = {}
     for number, one in enumerate(found):
@@ -196,7 +196,7 @@ def _drawn(found: Sequence[PlannedQuestion], seed: int) -> Iterator[int]:
 
 
 def works_of(cases: Iterable[Case], chosen: Iterable[PlannedQuestion]) -> Iterator[CaseWork]:
-    """Yield the conversations that hold chosen questions."""
+    """Yield the conversations that have chosen questions, with these."""
     wanted: dict[int, list[int]] = {}
     for one in chosen:
         wanted.setdefault(one.case, []).append(one.place)
@@ -210,22 +210,22 @@ def works_of(cases: Iterable[Case], chosen: Iterable[PlannedQuestion]) -> Iterat
             return
 
 
-# Token costs: about how many tokens a run will take, and what they cost at given prices.
+# Token costs: the estimated tokens of a run, and their price.
 #
-# No model is asked to find out. A token is taken to be four characters. Answers and verdicts are
-# taken to be as long as they may be, which is a bound. That an extractor writes a third of
-# what it reads is a guess. How long prompts get is measured (`context_scale`): a few conversations
-# are written and asked on this machine. An embedder counts if it is an endpoint.
+# Estimated without asking a model. A token is taken as four characters. Answers and verdicts are
+# taken at their maximum length, which gives an upper bound. The output of an extractor is guessed
+# as a third of its input. The length of prompts is measured (`context_scale`) by writing and asking
+# a few conversations locally. An embedder counts only if it is an endpoint.
 
 ROLES = ("extractor", "answerer", "judge", "embedder")
-EXTRACTED_SHARE = 1 / 3  # a guess: what an extractor writes, as a share of what it reads
-LINE_TOKENS = 8  # about what a message takes in a prompt beside its text: when it was said
+EXTRACTED_SHARE = 1 / 3  # a guess: the output of an extractor as a share of its input
+LINE_TOKENS = 8  # a message's time and speaker in a prompt
 QUESTION_TOKENS = 20  # about the mean of the three data sets
-ANSWER_TOKENS = 25  # about what an answer takes that was asked for as short as it can be
+ANSWER_TOKENS = 25  # a short answer, as the prompt asks for
 PER = 1_000_000  # prices are for a million tokens, as providers give them
 QUICK = ("none", "hash")
 """Embedders that cost nothing; for the estimate, any other is replaced by the default."""
-CONVERSATIONS = 8  # enough to know prompts within a fifth, few enough to take seconds
+CONVERSATIONS = 8  # estimates prompt lengths within a fifth, in seconds
 QUESTIONS_OF_EACH = 4
 
 Prices = Mapping[str, tuple[float, float]]
@@ -243,12 +243,12 @@ class Estimate(NamedTuple):
 
     @property
     def is_bound(self) -> bool:
-        """Whether the role will write no more tokens than these."""
+        """Whether the estimate is an upper bound."""
         return self.role != "extractor"
 
 
 def context_tokens(one: PlannedQuestion, settings: RunSettings) -> int:
-    """Return the tokens of the memories for a question, if hits are as long as the mean turn."""
+    """Return the tokens of the memories for a question, if hits have the mean length of a turn."""
     turns = min(settings.k, one.tokens / max(one.turn_tokens, 1.0))
     given = turns * (one.turn_tokens + LINE_TOKENS)
     return int(min(given, settings.context_tokens or given))
@@ -262,9 +262,9 @@ def estimates(
     *,
     scale: float = 1.0,
 ) -> list[Estimate]:
-    """Return the estimated use of each role, if no reply is kept from an earlier run.
+    """Return the estimated use of each role, if no reply is in the cache.
 
-    `scale` is how much longer or shorter memories are than the mean of all turns.
+    `scale` is the mean length of a hit as a multiple of the mean length of a turn.
     """
     found: list[Estimate] = []
 
@@ -298,7 +298,7 @@ def estimates(
 
 
 def price_of(role: str, tokens_in: int, tokens_out: int, prices: Prices) -> float | None:
-    """Return what tokens cost in a role; None if its prices were not given."""
+    """Return the price of tokens in a role; None if its prices are unknown."""
     if role not in prices:
         return None
     each_in, each_out = prices[role]
@@ -306,7 +306,7 @@ def price_of(role: str, tokens_in: int, tokens_out: int, prices: Prices) -> floa
 
 
 def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return prices for a million tokens, each given as `role=in,out`.
+    """Return prices per million tokens from texts `role=in,out`.
 
     Raises:
         InvalidInputError: one of them is something else.
@@ -329,11 +329,11 @@ def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
 
 
 def context_scale(data: str, settings: RunSettings, left: Sequence[PlannedQuestion]) -> float:
-    """Return how many times as long prompts are as the mean length of all turns suggests.
+    """Return the length of prompts as a multiple of what the mean length of turns suggests.
 
-    Recall may prefer long or short turns, so a few questions are asked before anything is paid
-    for. Nothing leaves this machine, and it has to be quick: an embedder behind an address, or a
-    slow one, is replaced by the default, and turns stand for what a model would read in them.
+    Recall may prefer long or short turns, so a few questions are asked locally before anything is
+    paid for. To be quick, the default embedder replaces an endpoint or a slow model, and turns
+    replace what a model would extract from them.
     """
     local = replace(
         settings,
@@ -341,7 +341,7 @@ def context_scale(data: str, settings: RunSettings, left: Sequence[PlannedQuesti
         embedder=settings.embedder if settings.embedder in QUICK else None,
     )
     numbers = list(dict.fromkeys(one.case for one in left))
-    # From all over the file, which may be sorted by category.
+    # From the whole file, because it may be sorted by category.
     numbers = numbers[:: max(1, -(-len(numbers) // CONVERSATIONS))]
     chosen = {
         (one.case, one.place): one
@@ -353,7 +353,7 @@ def context_scale(data: str, settings: RunSettings, left: Sequence[PlannedQuesti
         with WorldDB(":memory:", embedder=local.make_embedder(), pooling=local.pooling) as db:
             stored = write_case(db, work.case, local, None)
             for place in work.wanted:
-                found = found_for(db, work.case, work.case.questions[place], local)
+                found = recalled_for(db, work.case, work.case.questions[place], local)
                 hits = [(hit, stored.places.get(hit.node.id, [])) for hit in found]
                 taken += tokens_of(memories_of(work.case, hits))
                 expected += context_tokens(chosen[work.number, place], local)

@@ -1,17 +1,15 @@
-"""Run folder: the files of a run. What is recorded there is done; the next run continues from it.
+"""Run folder: the files of a run. Recorded questions are done; the next run continues after them.
 
-    run.json          the settings, digests of the benchmark file and of the code, which questions
-                      were chosen, and how many the report covers
-    questions.jsonl   one line per question, written the moment it is done
-    calls.jsonl       every reply of a model (`Calls`)
+    run.json          the settings, digests of the benchmark file and of the code, the chosen
+                      questions, and how many of them the report covers
+    questions.jsonl   one line per question, written as soon as it is done
+    calls.jsonl       every reply of a model (`ReplyCache`)
     report.md, report.html
-    run.lock          held while a run works here
+    run.lock          held while a run uses the folder
 
-A question whose line has an `error` counts as not done. A folder whose settings or code differ is
-refused, so that no table mixes two runs; which and how many questions are asked may differ.
-
-Files of JSON lines survive a kill: a line is written whole and at once, and an incomplete last line
-is cut off at the next opening.
+A question whose line has an `error` is not done. A folder with other settings or other code is
+refused, so no table mixes two runs; the choice of questions may differ. Files of JSON lines survive
+a kill: each line is written at once, and an incomplete last line is cut off at the next opening.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from worlddb.evaluate.benchmark_cases import RunSettings, tokens_of
 try:
     import fcntl
 except ImportError:  # pragma: no cover
-    # Windows has none; there nothing keeps two runs out of one folder.
+    # Windows has none; there, two runs in one folder are not prevented.
     fcntl = None  # type: ignore[assignment]
 
 RUN, QUESTIONS, CALLS, REPORT = "run.json", "questions.jsonl", "calls.jsonl", "report.md"
@@ -59,10 +57,10 @@ Record = dict[str, Any]
 
 
 class RunFolder:
-    """The records of a run: in a folder, or only in memory if there is none."""
+    """The records of a run, in a folder or, without one, in memory."""
 
     def __init__(self, folder: str | None, settings: RunSettings, data: str) -> None:
-        """Read what the folder of a run holds; nothing is written before `begin`."""
+        """Read the folder of a run; nothing is written before `begin`."""
         self.path = Path(folder) if folder is not None else None
         self.run = {
             "data": Path(data).name,
@@ -80,15 +78,15 @@ class RunFolder:
                 self._note(record)
 
     def is_fuller(self, ids: Sequence[str]) -> bool:
-        """Return whether the folder has a report already, and of more questions than these."""
+        """Return whether the folder has a report that covers more questions than these."""
         there = self.path is not None and (self.path / REPORT).exists()
         return there and self._reported > len(ids)
 
     def begin(self, questions: str, ids: Sequence[str]) -> None:
-        """Record the settings of this run, and the questions that it asks this time.
+        """Record the settings of this run, and its questions.
 
-        Of fewer than the folder has a report of already, nothing is written down: `run.json` goes
-        with the report.
+        Nothing is written if the folder has a report of more questions: `run.json` describes the
+        report.
         """
         names = "\n".join(ids).encode("utf-8", "replace")
         self.run["questions"] = questions
@@ -107,13 +105,13 @@ class RunFolder:
             write_lines(self.path / RUN, [self.run | {"reported": self._reported}])
 
     def add(self, record: Record) -> None:
-        """Keep what came out of a question."""
+        """Save the record of a question."""
         self._note(record)
         if self.path is not None:
             append_line(self.path / QUESTIONS, record)
 
     def finish(self, ids: Sequence[str]) -> list[Record]:
-        """Return the records of a plan in its order; put the file into that order, too."""
+        """Return the records of a plan in its order, and sort the file in that order."""
         every = self.done | self.failed
         planned = [every[name] for name in ids if name in every]
         if self.path is not None:
@@ -147,7 +145,9 @@ class RunFolder:
             names = [name for name in names if name not in MAY_DIFFER]
             self._reported = int(before.get("reported", 0))
         except (ValueError, TypeError, AttributeError):
-            raise FormatError(f"{path}: is no run; move it away, or choose another --out") from None
+            raise FormatError(
+                f"{path}: is not a run; move it away, or choose another --out"
+            ) from None
         if names and set(names) <= set(CODE):
             raise ConflictError(
                 f"{path.parent}: holds a run that another state of WorldDB's code made, whose "
@@ -162,7 +162,7 @@ class RunFolder:
 
 
 def _changes(name: str, before: Record, now: Record) -> Iterator[str]:
-    """Yield the differences of a setting; of a composite one, of its parts."""
+    """Yield the differences of a setting; for a composite one, of its parts."""
     old, new = before.get(name), now.get(name)
     if not (isinstance(old, dict) and isinstance(new, dict)):
         yield f"{name} was {old!r:.60}, now {new!r:.60}"
@@ -186,29 +186,29 @@ def _digest(path: str, size: int, changed_ns: int) -> str:
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Return the digest of the engine that runs here; it takes some milliseconds, once."""
+    """Return the digest of the running engine, computed once."""
     return package_digest(PACKAGE)
 
 
 def package_digest(package: Path) -> str:
-    """Return a digest over the names and the bytes of a package's files."""
+    """Return a digest over the names and bytes of a package's files."""
     hasher = blake3()
     files = {path.relative_to(package).as_posix(): path for path in package.rglob("*")}
     for name in sorted(files):
         if not name.endswith(KINDS) or name.startswith(f"{ASIDE}/"):
             continue
         body = files[name].read_bytes()
-        # With its length before it, no file can be taken for the end of another.
+        # The length separates each file from the next.
         hasher.update(f"{name}\0{len(body)}\0".encode())
         hasher.update(body)
     return hasher.hexdigest()
 
 
 @contextmanager
-def held(folder: str | None) -> Iterator[None]:
-    """Lock a folder while the block runs; a folder that stays empty is removed again.
+def locked_folder(folder: str | None) -> Iterator[None]:
+    """Lock a folder for the length of the block; remove the folder if it stays empty.
 
-    The lock is the operating system's, so a crash leaves none behind.
+    The operating system releases the lock after a crash.
     """
     if folder is None:
         yield
@@ -221,7 +221,7 @@ def held(folder: str | None) -> Iterator[None]:
         try:
             yield
         finally:
-            # Removed while it is held: nobody can have locked this very file since.
+            # Removed while locked, so no other process can have locked this file.
             (path / LOCK).unlink(missing_ok=True)
             file.close()
     finally:
@@ -248,15 +248,15 @@ def _locked(path: Path) -> IO[bytes]:
         except BaseException:
             file.close()
             raise
-        # Whoever held it has removed it in the meantime: what we locked is no file any more.
+        # The last owner removed the file in the meantime, so this lock is worthless.
         file.close()
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file, none if there is no such file; cut off a broken last line.
+    """Yield the objects of a file, none if it is missing; cut off an incomplete last line.
 
     Raises:
-        FormatError: a line in the middle is no JSON object.
+        FormatError: a line in the middle is not a JSON object.
     """
     try:
         file = path.open("r+b")
@@ -272,22 +272,22 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 value = None
             if not isinstance(value, dict):
-                raise FormatError(f"{path}: line {number} is no JSON object; move the file away")
+                raise FormatError(f"{path}: line {number} is not a JSON object; move the file away")
             good += len(line)
             yield value
         file.truncate(good)
 
 
 def append_line(path: Path, value: dict[str, Any]) -> None:
-    """Write an object as the last line of a file."""
+    """Append an object to a file as one line."""
     data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    # One write to a file opened for appending: no other thread's line comes between.
+    # One write in append mode, so lines of other threads do not mix.
     with path.open("ab", buffering=0) as file:
         file.write(data)
 
 
 def write_lines(path: Path, values: Iterable[dict[str, Any]]) -> None:
-    """Replace a file; whoever is killed meanwhile leaves the old one."""
+    """Replace a file; after a kill the old file is still there."""
     new = path.with_name(f"{path.name}.new")
     with new.open("w", encoding="utf-8", errors="replace") as file:
         for value in values:
@@ -299,10 +299,10 @@ def write_lines(path: Path, values: Iterable[dict[str, Any]]) -> None:
 
 # Reply cache: every reply of a model is kept, so that no run pays for it twice.
 #
-#     messages ──key──▶ calls.jsonl: there? ──▶ the reply      not there ──▶ endpoint ──▶ kept
+#     messages ──key──▶ calls.jsonl ──found──▶ the reply     ──not found──▶ endpoint ──▶ calls.jsonl
 #
-# A run that was stopped, or one with another knob, asks only what was never asked. What a question
-# took is counted by thread: `counting` yields what was asked on its thread since.
+# A continued run, or one with another knob, sends new requests only. Costs are counted by thread:
+# `counting` yields the requests of its thread in the block.
 
 Messages = Sequence[Mapping[str, str]]
 
@@ -312,8 +312,8 @@ class UnansweredError(ProviderError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptReply:
-    """What a model answered; `is_cut` if it ran into its limit of tokens."""
+class CachedReply:
+    """The reply of a model; `is_cut` if it reached its token limit."""
 
     text: str
     is_cut: bool
@@ -323,9 +323,9 @@ class KeptReply:
 
 @dataclass(slots=True)
 class Spent:
-    """Requests, and tokens in and out by role.
+    """Requests, and tokens in and out, by role.
 
-    `again` counts the replies that came from the cache, `cut` those that ran into their limit.
+    `again` counts replies from the cache, `cut` those that reached their token limit.
     """
 
     requests: int = 0
@@ -333,7 +333,7 @@ class Spent:
     cut: int = 0
     tokens: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
-    def add(self, role: str, reply: KeptReply, *, again: bool) -> None:
+    def add(self, role: str, reply: CachedReply, *, again: bool) -> None:
         """Count a reply."""
         self.requests += 1
         self.again += again
@@ -342,14 +342,14 @@ class Spent:
         self.tokens[role][1] += reply.output_tokens
 
 
-class Calls:
-    """The replies of a run, kept in a file or, without one, for the length of the run."""
+class ReplyCache:
+    """The replies of a run, kept in a file or, without one, in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._counting = threading.local()
-        self._replies: dict[str, KeptReply] = {}
+        self._replies: dict[str, CachedReply] = {}
         self._turns: dict[str, threading.Lock] = {}
         self.kept: Counter[str] = Counter()
         """How many replies of each role there were before this run."""
@@ -357,17 +357,17 @@ class Calls:
         self.is_stopped = False
         for line in read_lines(path) if path is not None else ():
             key, role = line.pop("key"), line.pop("role")
-            self._replies[key] = reply = KeptReply(**line)
+            self._replies[key] = reply = CachedReply(**line)
             self.kept[role] += 1
             self.total.add(role, reply, again=True)
 
     def turn(self, key: str) -> threading.Lock:
-        """Return a lock that lets one thread at a time ask the same thing."""
+        """Return the lock of a key, so that only one thread asks for it."""
         with self._lock:
             return self._turns.setdefault(key, threading.Lock())
 
-    def find(self, key: str, role: str) -> KeptReply | None:
-        """Return a reply that was kept.
+    def find(self, key: str, role: str) -> CachedReply | None:
+        """Return a reply from the cache.
 
         Raises:
             UnansweredError: the run is being stopped.
@@ -380,8 +380,8 @@ class Calls:
             self._count(role, reply, again=True)
         return reply
 
-    def keep(self, key: str, role: str, reply: KeptReply) -> None:
-        """Keep a reply for the next time."""
+    def keep(self, key: str, role: str, reply: CachedReply) -> None:
+        """Save a reply in the cache."""
         with self._lock:
             if key not in self._replies:
                 self._replies[key] = reply
@@ -392,7 +392,7 @@ class Calls:
 
     @contextmanager
     def counting(self) -> Iterator[Spent]:
-        """Count what is asked on this thread while the block runs."""
+        """Count the requests of this thread for the length of the block."""
         before = getattr(self._counting, "spent", None)
         self._counting.spent = spent = Spent()
         try:
@@ -400,22 +400,22 @@ class Calls:
         finally:
             self._counting.spent = before
 
-    def _count(self, role: str, reply: KeptReply, *, again: bool) -> None:
+    def _count(self, role: str, reply: CachedReply, *, again: bool) -> None:
         spent: Spent | None = getattr(self._counting, "spent", None)
         if spent is not None:
             spent.add(role, reply, again=again)
 
 
-class KeptChat(Chat):
-    """A model in a role, whose replies are kept."""
+class CachedChat(Chat):
+    """A model in a role, with its replies cached."""
 
-    def __init__(self, settings: ChatSettings, role: str, calls: Calls) -> None:
+    def __init__(self, settings: ChatSettings, role: str, calls: ReplyCache) -> None:
         super().__init__(settings)
         self.role = role
         self.calls = calls
 
     def ask(self, messages: Messages, *, schema: Any = None) -> Any:
-        """Return the reply, asked now or before; an empty one is a reply as well.
+        """Return the reply, cached or new; an empty reply counts as a reply.
 
         Raises:
             InvalidInputError: messages without a role and a content.
@@ -432,17 +432,17 @@ class KeptChat(Chat):
             raise ProviderError(f"{self.name}: read nothing, and said so with an empty reply")
         return reply
 
-    def _asked(self, messages: Messages, schema: Any) -> KeptReply:
+    def _asked(self, messages: Messages, schema: Any) -> CachedReply:
         try:
             reply: Any = super().ask(messages, schema=schema)
         except ProviderError as error:
-            # The error of an empty reply holds that reply, which was paid for like any other.
+            # The error of an empty reply has the reply, which was paid for as well.
             reply = getattr(error, "reply", None)
             if reply is None:
                 raise UnansweredError(str(error)) from error
         said = sum(tokens_of(message["content"]) for message in messages)
         is_counted = bool(reply.input_tokens)
-        return KeptReply(
+        return CachedReply(
             text=reply.text,
             is_cut=reply.is_cut,
             input_tokens=reply.input_tokens if is_counted else said,

@@ -31,8 +31,8 @@ from worlddb.evaluate.figure_summary import (
     Summary,
 )
 
-WRONG_MAX = 500  # rows; a longer table is not read
-TEXT_CHARS_MAX = 600  # of a cell
+WRONG_MAX = 500  # rows; nobody reads a longer table
+TEXT_CHARS_MAX = 600  # per cell
 DEFAULT_EMBEDDER = "WorldDB's default"
 STYLE = (
     "body{font:15px/1.5 sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem;"
@@ -61,7 +61,7 @@ Rows = list[list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table under its title."""
+    """A table with its title."""
 
     title: str
     headers: list[str]
@@ -90,8 +90,8 @@ def write_report(
 ) -> None:
     """Write `report.md` with its drawings, and `report.html`, into the folder of a run.
 
-    The title says which questions of the file these are (`part`), if not all, and how many
-    `failed`: those are in no figure.
+    If not all questions were asked, the title describes them (`part`). It also has the number of
+    `failed` questions, which are in no figure.
     """
     title = f"{run['benchmark']}: {run['mode']}{part and f', {part}'}"
     if failed:
@@ -109,7 +109,7 @@ def write_report(
 
 
 def tables_of(summary: Summary, benchmark: str = "") -> list[Table]:
-    """Return the figures of a run as tables, each with what its columns mean."""
+    """Return the figures of a run as tables, with the meaning of each column."""
     found = []
     figures = summary.figures
     ranks = dict(RANK_DEFINITIONS)
@@ -131,7 +131,7 @@ def tables_of(summary: Summary, benchmark: str = "") -> list[Table]:
 
 
 def _confidence_table(figures: Mapping[str, Any]) -> Table:
-    """Return by tenths what recall's confidence was, and how often an answer was found."""
+    """Return the confidence of recalls by tenths, and how often the answer was found."""
     rows = [[f"{said:.3f}", f"{right:.3f}", str(count)] for said, right, count in figures["tenths"]]
     return Table(
         title="Confidence",
@@ -193,7 +193,7 @@ def _figure_table(
 
 
 def _asked(group: Group, names: Sequence[str]) -> int:
-    """Return over how many questions the first figure of a table is."""
+    """Return the number of questions behind the first figure of a table."""
     if group.name == AVERAGED:
         return group.n
     counted = [name for name in names if name in group.means and not name.startswith("tokens")]
@@ -213,7 +213,7 @@ def _cell(name: str, mean: Mean | None, *, whole: bool) -> str:
 def _long_table(
     title: str, headers: list[str], rows: Rows, notes: Mapping[str, str] = MappingProxyType({})
 ) -> list[Table]:
-    """Return a table of texts, shortened where it is too long; none if there are no rows."""
+    """Return a table of shortened texts; none without rows."""
     if not rows:
         return []
     more = f", the first {WRONG_MAX} of {len(rows)}" if len(rows) > WRONG_MAX else ""
@@ -271,7 +271,7 @@ def _plain(value: Any) -> str:
 
 
 def write_pages(folder: Path, name: str, title: str, tables: Sequence[Table]) -> None:
-    """Write tables as a page of each kind; drawings beside the Markdown, which cannot hold them."""
+    """Write tables as both pages, with drawings as files beside the Markdown page."""
     pages = {f"{name}.md": as_markdown(title, tables), f"{name}.html": as_html(title, tables)}
     pages |= {_drawing(table): table.bars for table in tables if table.bars}
     for file, text in pages.items():
@@ -334,7 +334,7 @@ def _html_row(row: Sequence[str], *, is_figures: bool) -> str:
 
 
 def bars(title: str, means: Sequence[tuple[str, Mean]]) -> str:
-    """Return shares as bars from 0 to 1, each with its interval, as SVG."""
+    """Return shares as SVG bars from 0 to 1, each with its interval."""
     room = WIDTH - LABEL - RIGHT
     height = len(means) * (BAR + GAP) + GAP + 18
     parts = []
@@ -352,7 +352,7 @@ def bars(title: str, means: Sequence[tuple[str, Mean]]) -> str:
             'fill="#2a6fb0" fill-opacity="0.75"/>',
             _svg_text(LABEL + room + 8, middle + 4, f"{mean.value:.3f}", "start"),
         ]
-        # A mean of means has no interval, and a line there would claim certainty.
+        # A mean of means has no interval.
         if low < high:
             parts.append(
                 f'<path d="M{low:.1f} {middle}H{high:.1f}M{low:.1f} {middle - 4}v8'
@@ -370,7 +370,7 @@ def _svg_text(x: float, y: float, text: str, anchor: str) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Return a text for a page; control characters and halves of characters are no XML."""
+    """Return a text for a page, without characters that XML forbids."""
     kept = "".join(
         sign if sign in "\n\t" or (sign >= " " and sign not in "\ufffe\uffff") else " "
         for sign in text
@@ -378,8 +378,8 @@ def xml_text(text: str) -> str:
     return escape(kept.encode("utf-8", "replace").decode())
 
 
-def machine_told() -> dict[str, str]:
-    """Return where the times of a report were taken."""
+def machine_description() -> dict[str, str]:
+    """Return a description of this machine, because times depend on it."""
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     return {
         "machine": f"{system}, Python {platform.python_version()}",

@@ -1,16 +1,15 @@
-"""Weight fit: the weights of the ranker from questions with gold, judged on a set left out.
+"""Weight fit: fits the weights of the ranker to questions with gold, and judges them on other sets.
 
     question ──recall, each weight 1──▶ hits with their features ──softmax──▶ weights
 
-A hit tells the parts that its score is the sum of. With each weight at 1 these are the features, so
-public calls give all that is needed. The weights make gold likely: each gold turn competes with all
-turns that are not gold, and the chance of a turn grows with the power of its score. The loss is
-convex, so there is one best answer, whatever the start; no weight is below 0. Each set counts the
-same, however many questions it has, and so does each question of a set. From there, one weight at a
-time is raised or lowered as long as the headline figures of the sets rise and none of them falls.
+A hit lists the parts of its score. With every weight at 1 these are the features, so public calls
+suffice. The loss is the negative log-likelihood of gold turns against the turns that are not gold.
+It is convex, and weights are at least 0, so the optimum does not depend on the start. Each set has
+the same total weight, and so has each question of a set. From there a local search changes one
+weight at a time while the headline figures of the sets rise and none falls.
 
-What weights are worth is told by sets that had no part in them: for each set, weights are fitted to
-all the others. Texts pass scores on through the graph only in `recall` itself, not here.
+The quality of weights is measured on sets that were not fitted: for each set, weights are fitted to
+all others. The spreading of scores through the graph happens in `recall` only, not here.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 
 from worlddb import RecallSettings, Weights, WorldDB
 from worlddb.errors import InvalidInputError
-from worlddb.evaluate.case_recall import SAID, session_figures, turn_figures, write_case
+from worlddb.evaluate.case_recall import VERBATIM_TYPES, session_figures, turn_figures, write_case
 from worlddb.evaluate.data_sets import DATA_SETS, load_cases
 from worlddb.evaluate.question_plan import works_of
 
@@ -53,15 +52,15 @@ FITTED = (
 )
 """The weights that are fitted; a feature that no text has keeps its weight."""
 NOT_FITTED = ("late", "spread", "claim", "retention")
-HITS_MAX = 300  # of a question; what ranks lower by all features together seldom matters
-FACTORS = (1.6, 1.25)  # by which a weight is raised and lowered; finer ones follow the noise
+HITS_MAX = 300  # of a question; a hit below that rank by the sum of features hardly matters
+FACTORS = (1.6, 1.25)  # of a step up or down; finer steps fit noise
 FIRST_VALUE = 0.1  # tried for a weight of 0
-FALL_MAX = 0.002  # of a set's figure by a step: about one question of some hundreds
-STEPS_MAX = 40  # of Newton's method, which mostly needs ten
+FALL_MAX = 0.002  # tolerated fall of a set's figure in a step: one question of some hundreds
+STEPS_MAX = 40  # of Newton's method, which usually needs ten
 STEP_MIN = 1e-3  # a shorter step gains nothing
-GAIN_MIN = 1e-7  # of the loss; less moves no digit that is written
-SHRINKING = 1e-3  # of squared weights, so that a feature that is always 0 has a weight of 0
-PRIOR_QUESTIONS = 20  # of one file alone: the present weights count as much as so many questions
+GAIN_MIN = 1e-7  # of the loss; less changes no digit of the result
+SHRINKING = 1e-3  # L2 penalty, so that a feature that is always 0 gets a weight of 0
+PRIOR_QUESTIONS = 20  # for one file alone: the present weights count as much as these questions
 
 Features = NDArray[np.float64]
 Order = Callable[["GatheredQuestion"], NDArray[np.float64]]
@@ -69,7 +68,7 @@ Order = Callable[["GatheredQuestion"], NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatheredQuestion:
-    """The hits of a question: features, where they were said, and their simpler scores."""
+    """The hits of a question: features, places, and the scores of simpler rankings."""
 
     id: str
     question: GoldQuestion
@@ -110,7 +109,7 @@ def _hits(
 ) -> GatheredQuestion:
     weights: dict[str, Any] = dict.fromkeys(FITTED, 1.0) | dict.fromkeys(NOT_FITTED, 0.0)
     settings = RecallSettings(weighing=Weights(**weights), recency=False, worlds=False)
-    found = db.recall(question.text, k=HITS_MAX, types=SAID, at=at, settings=settings)
+    found = db.recall(question.text, k=HITS_MAX, types=VERBATIM_TYPES, at=at, settings=settings)
     places = stored.turns()
     said = [places[hit.node.id][0] for hit in found]
     lanes = {
@@ -136,12 +135,12 @@ Sets = Mapping[str, Sequence[GatheredQuestion]]
 
 
 def set_of(name: str) -> str:
-    """Return the data set of gathered questions, whatever the embedder."""
+    """Return the name of a data set without its embedder."""
     return name.partition("/")[0]
 
 
 def fitted(sets: Sets, prior: Weights | None = None) -> dict[str, float]:
-    """Return the weights that make gold likely; with `prior`, near those.
+    """Return the weights with the lowest loss; with `prior`, near those.
 
     Raises:
         InvalidInputError: no question has gold among its hits.
@@ -166,9 +165,9 @@ def fitted(sets: Sets, prior: Weights | None = None) -> dict[str, float]:
 
 
 def refined(sets: Sets, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return weights near some others by which the headline figures are higher, if there are.
+    """Return weights near some others with higher headline figures, if there are any.
 
-    A step that helps one set at the cost of another is not taken.
+    A step that helps one set and hurts another is not taken.
     """
     best, first = dict(weights), set_figures(sets, weights)
     highest = mean_figure(sets, weights)
@@ -184,7 +183,7 @@ def refined(sets: Sets, weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def set_figures(sets: Sets, weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the mean headline figure of each set by some weights."""
+    """Return the mean headline figure of each set under some weights."""
     order = by_weights(weights)
     means = {}
     for kind in sorted({set_of(name) for name in sets}):
@@ -197,7 +196,7 @@ def set_figures(sets: Sets, weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def mean_figure(sets: Sets, weights: Mapping[str, float]) -> float:
-    """Return the mean headline figure of some weights; each set counts the same."""
+    """Return the mean headline figure under some weights; each set counts the same."""
     return float(np.mean([*set_figures(sets, weights).values()]))
 
 
@@ -210,7 +209,7 @@ def _newton(
     weights = centre.copy()
     loss, slope, bend = _loss(weighted, weights, centre, shrinking)
     for _ in range(STEPS_MAX):
-        # A weight of 0 that only wants to fall is left alone.
+        # A weight of 0 whose gradient points down stays at 0.
         free = (weights > 0) | (slope < 0)
         step = np.zeros(len(weights))
         step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
@@ -233,7 +232,7 @@ def _loss(
     centre: NDArray[np.float64],
     shrinking: float,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the loss, its slope and its curvature at some weights."""
+    """Return the loss, its gradient and its Hessian at some weights."""
     away = weights - centre
     loss = shrinking * float((away * away).sum())
     slope = 2 * shrinking * away
@@ -257,13 +256,13 @@ def _loss(
 
 
 def by_weights(weights: Mapping[str, float]) -> Order:
-    """Return the order that some weights give."""
+    """Return the ranking by some weights."""
     values = np.array([weights[name] for name in FITTED])
     return lambda one: (one.features * values).sum(axis=1)
 
 
 def simple_order(name: str) -> Order:
-    """Return the order of a simpler ranking: `fused`, or the rank in one lane."""
+    """Return a simpler ranking: `fused`, or the rank in one lane."""
     return lambda one: one.simple[name]
 
 
@@ -271,9 +270,9 @@ LEFT_OUT = "fitted to the other sets"
 
 
 def compared(sets: Sets, whole: Mapping[str, float]) -> Iterator[tuple[str, dict[str, list[Any]]]]:
-    """Yield each set with the records of its questions, by the name of the ranking.
+    """Yield each set with the records of its questions by ranking.
 
-    The first ranking is by weights that were fitted without the set.
+    The first ranking uses weights that were fitted without the set.
     """
     present = {name: float(getattr(Weights(), name)) for name in FITTED}
     without: dict[str, dict[str, float]] = {}

@@ -1,1 +1,1 @@
-"""Faces: how WorldDB is reached from outside. The only room that reads environment and argv."""
+"""Faces: command line, MCP, REST and clients. The only room that reads the environment and argv."""

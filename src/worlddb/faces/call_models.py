@@ -1,7 +1,7 @@
-"""Pydantic models made from the declared calls and from the classes of their results.
+"""Call models: Pydantic models made from the declared calls and the classes of their results.
 
-`arguments_model` checks what a caller sends; `result_model` describes what `to_dict` of a result
-gives. Both are the source of the JSON schemas that REST and MCP publish.
+`arguments_model` checks the arguments of a caller; `result_model` describes the `to_dict` of a
+result. REST and MCP publish the JSON schemas of both.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ EMPTY_IS_NONE = ("text", "content", "time", "choice", "texts", "object", "docume
 whose memory it is must be said or left out."""
 SAYS_SOMETHING: Any = {"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
 """For the schema of a text: at least one character that is no space, and no NUL."""
-NUMBER_MAX = (1 << 63) - 1  # No store counts further.
-STRANGERS_MAX = 5  # Unknown arguments that are named; more would not help whoever corrects them.
+NUMBER_MAX = (1 << 63) - 1  # The largest integer of a store.
+STRANGERS_MAX = 5  # Unknown arguments named in an error; more do not help.
 ID_OR_START = re.compile(r"^[0-9a-fA-F]{4,64}\Z")
 """An id that is asked for: the whole id, or how it begins."""
 
@@ -57,10 +57,10 @@ HexId = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 def check_time(given: str) -> str:
-    """Return a time as it was given.
+    """Return a time unchanged after a check.
 
     Raises:
-        ValueError: it is no time. Checked here, where the parameter's own name is known.
+        ValueError: it is not a time. Checked here, where the parameter's own name is known.
     """
     try:
         to_micros(given, "time")
@@ -70,7 +70,7 @@ def check_time(given: str) -> str:
 
 
 def check_letters(given: str) -> str:
-    """Return a text that may be empty.
+    """Return a text unchanged after a check; it may be empty.
 
     Raises:
         ValueError: it has a NUL.
@@ -81,7 +81,7 @@ def check_letters(given: str) -> str:
 
 
 def check_speech(given: Any) -> Any:
-    """Return a text, or several, each of which says something.
+    """Return one or several texts after a check that none is blank.
 
     Raises:
         ValueError: there is nothing in one but white space, or it has a NUL.
@@ -93,7 +93,7 @@ def check_speech(given: Any) -> Any:
 
 
 def check_scope(given: str | list[str]) -> str | list[str]:
-    """Return the value of a scope, or several.
+    """Return one or several values of a scope after a check.
 
     Raises:
         ValueError: one is empty, or has white space around it or a control character in it.
@@ -106,7 +106,7 @@ def check_scope(given: str | list[str]) -> str | list[str]:
 
 
 def check_id_start(given: str) -> str:
-    """Return an id, or the start of one.
+    """Return an id or its prefix after a check.
 
     Raises:
         ValueError: it is neither.
@@ -135,7 +135,7 @@ Time = Annotated[
 
 
 def refuse_many_strangers(model: type[BaseModel], given: Any) -> Any:
-    """Return what a model was given.
+    """Return the arguments of a model, unless too many of them are unknown.
 
     Raises:
         PydanticCustomError: many keys are unknown. The model itself would describe each of them,
@@ -163,7 +163,7 @@ Said = Annotated[str, Field(max_length=TEXT_CHARS_MAX, json_schema_extra=SAYS_SO
 
 
 class ChatMessage(BaseModel):
-    """One message of a chat, also as the OpenAI and Anthropic APIs have it."""
+    """One message of a chat, in the format of the OpenAI and Anthropic APIs, too."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -177,7 +177,7 @@ class ChatMessage(BaseModel):
 
 
 class SentDocument(BaseModel):
-    """A document as a request brings it; a path would be one of the server's machine."""
+    """A document in a request; a path is not accepted, because it would be on the server."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -205,17 +205,17 @@ def _line_or_object(given: Any) -> Any:
 
 
 def _whole(given: Any) -> Any:
-    # JSON has one kind of number: 10.0 is a whole one.
+    # JSON has one kind of number: 10.0 is an integer.
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 def arguments_model(
     name: str, parameters: Sequence[Parameter], *, base: type[BaseModel], for_model: bool = False
 ) -> type[BaseModel]:
-    """Return a model of arguments; `base` has the settings it is checked by.
+    """Return a model of arguments; `base` has the Pydantic settings.
 
-    `for_model` keeps the schema simple for a language model: one value where a program may give
-    several, and the defaults that are meant for models.
+    `for_model` keeps the schema simple for a language model: single values instead of lists, and
+    the defaults of MCP.
     """
     fields: dict[str, Any] = {one.name: _field(one, for_model) for one in parameters}
     return create_model(name, __base__=base, __validators__={"guard": guard}, **fields)
@@ -231,7 +231,7 @@ def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
     default = parameter.default
     if for_model and parameter.tool_default is not None:
         default = parameter.tool_default
-    # A program leaves out what it does not mean; a model may also say null.
+    # A program leaves out what it does not need; a model may also send null.
     optional = hint | None if default is None else hint
     if not for_model:
         optional = Annotated[hint, BeforeValidator(_not_null)]
@@ -241,7 +241,7 @@ def _field(parameter: Parameter, for_model: bool) -> tuple[Any, Any]:
 
 
 def _none_if_empty(given: Any) -> Any:
-    # Models fill in what they do not use.
+    # Models send empty texts for parameters that they do not use.
     return None if given in ("", {}, []) else given
 
 
@@ -258,7 +258,7 @@ def _chat(most: int | None) -> Any:
 
 def _hint(one: Parameter, for_model: bool) -> Any:
     """Return the type of a parameter, with its limits."""
-    # To a model, Memory itself says what is wrong with a text or a scope: its message says more.
+    # In MCP, Memory checks texts and scopes, because its messages explain more.
     size = Field(max_length=one.most, json_schema_extra={} if for_model else SAYS_SOMETHING)
     words = Annotated[str, size]
     text = words if for_model else Annotated[words, SPEAKS]
@@ -267,7 +267,7 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "input":
             if for_model:
                 return text
-            # One sentence; a union of types would give one complaint for each of them.
+            # One sentence; a union of types would give one error for each type.
             either = words | _chat(MESSAGES_MAX)
             return Annotated[either, BeforeValidator(_text_or_messages), SPEAKS]
         case "text":
@@ -329,9 +329,9 @@ def result_class(call: Call) -> type:
 
 @cache
 def result_model(value_class: type) -> type[BaseModel]:
-    """Return a model of what `value_class(...).to_dict()` gives."""
+    """Return a model of the `to_dict` of a class."""
     hints = get_type_hints(value_class)
-    # Every field is required: `to_dict` also writes those that have a default.
+    # Every field is required: `to_dict` writes those with a default, too.
     made: dict[str, Any] = {one.name: (_json(hints[one.name]), ...) for one in fields(value_class)}
     made |= {name: (kind, ...) for name, kind in getattr(value_class, "ALSO_TOLD", ())}
     return create_model(
@@ -343,7 +343,7 @@ def result_model(value_class: type) -> type[BaseModel]:
 
 
 def _json(hint: Any) -> Any:
-    """Return the type that a field has in JSON."""
+    """Return the JSON type of a field."""
     if hint is Id:
         return HexId
     if hint is datetime:

@@ -1,4 +1,4 @@
-"""Call parts: what a call of `Memory` is declared with."""
+"""Call parts: the declaration of a call, and the parameters that several calls share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 ParameterType = Literal[
     "input",  # a text; over REST and in Python also a list of messages
     "text",  # a text
-    "content",  # a text to the letter, such as a file: it may be empty
-    "texts",  # a text or several; one text for a model
+    "content",  # a text that may be empty, such as a file; white space is kept
+    "texts",  # one or several texts; in MCP one text
     "names",  # a list of texts
     "id",  # a memory's id in hex, or the start of it
     "time",  # ISO-8601 with a time zone
@@ -21,10 +21,10 @@ ParameterType = Literal[
     "object",  # a JSON object
     "messages",  # the messages of a chat
     "document",  # text, name and media type; in Python and on the command line also a path
-    "scope",  # the value of a scope, or several; one value for a model
-    "confirm",  # true, or the value of the scope once more
+    "scope",  # one or several values of a scope; in MCP one value
+    "confirm",  # true, or the value of the scope again
     "query",  # a query: a line, or a JSON object
-    "numbers",  # a whole number or several
+    "numbers",  # one or several whole numbers
 ]
 Effect = Literal["read", "search", "add", "change", "end"]
 """What a call does: `search` reads by meaning and takes longer; `add` brings in text, `change`
@@ -36,15 +36,15 @@ Toolset = Literal["memory", "graph", "files"]
 class Parameter(NamedTuple):
     """One parameter of a call: its name is the same in Python, REST and MCP.
 
-    `least` and `most` bound a number, or the characters of a text, or the items of a list. `help`
-    is read by people (command line, OpenAPI) and by models (MCP), who may have a shorter one of
-    their own (`tool_help`). `tool_default` is the default for a model where that differs.
-    `in_tool` is False for what would only distract a model.
+    `least` and `most` limit a number, the characters of a text, or the items of a list. People
+    (command line, OpenAPI) and models (MCP) read `help`; models read `tool_help` instead if it is
+    set. `tool_default` is the default in MCP if it differs. With `in_tool` False, the MCP tool does
+    not have the parameter.
 
-    On the command line the parameter is the option `--name` unless `flags` spells it otherwise;
-    `hidden_flags` and `--name` still work but are not shown. A `positional` one stands without an
-    option, in Python too. With `reads_stdin` the value '-' stands for stdin. `in_command` is False
-    for what a command takes in its own way.
+    On the command line the parameter is the option `--name`, or the options in `flags`.
+    `hidden_flags` and `--name` work too, but help does not show them. A `positional` parameter has
+    no option, in Python neither. With `reads_stdin` the value '-' means stdin. With `in_command`
+    False, the command handles the parameter by itself.
     """
 
     name: str
@@ -69,11 +69,10 @@ class Parameter(NamedTuple):
 class Call(NamedTuple):
     """One call of Memory. `result` is the name of a class that the package `worlddb` exports.
 
-    In `help`, `{amend}` and the like stand for other calls; each face puts its own name there.
-    `question` is what a person is asked before the call runs, where the face can ask; such a call
-    has a parameter `confirm`. `one_of` are parameters of which exactly one has to be given.
-    `examples` are lines for the help of a command that is generated; `empty` is what the command
-    prints where the result is empty.
+    In `help`, `{amend}` and the like stand for other calls; each face inserts its own name of them.
+    `question` is asked before the call runs, if the face can ask; such a call has a parameter
+    `confirm`. Exactly one of the parameters `one_of` is required. `examples` are lines for the help
+    of a generated command; the command prints `empty` if the result is empty.
     """
 
     name: str
@@ -102,7 +101,7 @@ class Call(NamedTuple):
 
     @property
     def destructive(self) -> bool:
-        """Whether the call ends something that will not come back."""
+        """Whether the call ends something for good."""
         return self.effect == "end"
 
     @property
@@ -126,28 +125,28 @@ class Call(NamedTuple):
 
 
 def flag(name: str, help: str, **more: Any) -> Parameter:
-    """Return a parameter that is true or false; it is false unless it is given."""
+    """Return a parameter that is true or false; the default is false."""
     return Parameter(name, "flag", help, default=False, **more)
 
 
 def needed(name: str, type: ParameterType, help: str, **more: Any) -> Parameter:
-    """Return a parameter that has to be given, and stands without an option."""
+    """Return a required parameter, which is positional."""
     return Parameter(name, type, help, required=True, positional=True, **more)
 
 
 # Parameters that several calls share.
 
-# One set of limits for all faces. The engine has its own, for the bytes of a text, for example.
-TEXT_CHARS_MAX = 1 << 20  # As many bytes as the engine keeps of one text.
-MESSAGES_MAX = 10_000  # A long chat; its request still has to fit into a body.
-K_MAX = 1_000  # Beyond that a caller wants `list`, not the best hits.
-PAGE_MAX = 1_000  # What Memory itself returns at most in one page.
-NAMES_MAX = 100  # As many as Memory takes.
+# One set of limits for all faces. The engine has further ones, such as the bytes of a text.
+TEXT_CHARS_MAX = 1 << 20  # The engine's limit in bytes.
+MESSAGES_MAX = 10_000  # A long chat; the request must still fit into a body.
+K_MAX = 1_000  # For more memories, use `list`.
+PAGE_MAX = 1_000  # The limit of Memory.
+NAMES_MAX = 100  # The limit of Memory.
 TYPES_MAX = 100  # More types than any store has.
-SOURCES_MAX = 1_000  # Guards against a mistake, not a real need.
-SCOPE_VALUES_MAX = 100  # As many as Memory takes.
-SCOPE_CHARS_MAX = 512  # As many bytes as Memory takes.
-TAGS_MAX = 100  # As many as Memory takes.
+SOURCES_MAX = 1_000  # Prevents mistakes; nobody needs so many.
+SCOPE_VALUES_MAX = 100  # The limit of Memory.
+SCOPE_CHARS_MAX = 512  # The limit of Memory in bytes.
+TAGS_MAX = 100  # The limit of Memory.
 TTL_CHARS_MAX = 32  # A number and a unit.
 TIME_CHARS_MAX = 64  # The longest ISO-8601 time has about 35.
 CURSOR_CHARS_MAX = 200  # A cursor is an id of 64 digits.
@@ -157,7 +156,7 @@ EXTRACTORS = ("rules", "verbatim")
 """The extractors a caller may choose; a language model is chosen by whoever runs the server."""
 
 
-NO_HELP = " "  # The name and the server's instructions tell a model enough.
+NO_HELP = " "  # The name and the server's instructions are enough for a model.
 
 
 def _scope(kind: str, help: str) -> Parameter:
@@ -172,7 +171,10 @@ def _scope(kind: str, help: str) -> Parameter:
 
 
 SCOPES = (
-    _scope("user", "Whose memory: the person it belongs to. Leave it out for the default user."),
+    _scope(
+        "user",
+        "The user: the person that the memory belongs to. Leave it out for the default user.",
+    ),
     _scope("agent", "Only for the memory of one agent: the agent's name."),
     _scope("app", "Only for the memory of one app: the app's name."),
     _scope("run", "Only for the memory of one run or conversation: its id."),
@@ -217,7 +219,7 @@ TYPES = Parameter(
     "names",
     "Only memories of these types, such as Memory, Turn or Fact.",
     most=TYPES_MAX,
-    in_tool=False,  # A model does not know the types of this store.
+    in_tool=False,  # A model does not know the types in this store.
     flags=("--type",),
     command_help="only nodes of this type, such as Memory, Turn or Fact (may be repeated)",
 )
@@ -231,7 +233,7 @@ CURSOR = Parameter(
 SOURCE = Parameter(
     "source",
     "texts",
-    "Where it comes from: a file, a link, 'chat of 3 May'. Kept as provenance.",
+    "Where it comes from: a file, a link, 'chat of 3 May'. Stored as provenance.",
     most=SOURCES_MAX,
     tool_help=NO_HELP,
     command_help="where it comes from: a file, a link; kept as provenance (may be repeated)",
@@ -239,7 +241,7 @@ SOURCE = Parameter(
 METADATA = Parameter(
     "metadata",
     "object",
-    'Further JSON data to keep with it, such as {"topic": "travel"}.',
+    'Further JSON data to store with it, such as {"topic": "travel"}.',
     tool_help="Data to filter by.",
 )
 WHERE = Parameter(
@@ -254,7 +256,7 @@ WHERE = Parameter(
 COUNTED = Parameter(
     "counted",
     "flag",
-    "Whether the hits become more often recalled by it; false for somebody who only looks.",
+    "Whether this read counts as a recall of the hits; false for a mere look.",
     default=True,
     in_tool=False,  # What a model finds has been recalled.
     in_command=False,
@@ -277,7 +279,7 @@ EXPIRES_AT = Parameter(
 TTL = Parameter(
     "ttl",
     "text",
-    "How long it stays, such as 30d or 12h; for something that is true for a while.",
+    "How long it is valid, such as 30d or 12h; for something temporary.",
     most=TTL_CHARS_MAX,
     tool_help="Or how long: 30d, 12h.",
     command_help="how long it stays, such as 30d, 12h or 45m",
@@ -285,10 +287,10 @@ TTL = Parameter(
 EXTRACTOR = Parameter(
     "extractor",
     "choice",
-    "What reads the text: rules or verbatim. Leave it out for the server's own choice.",
+    "The extractor: rules or verbatim. Leave it out for the server's default.",
     choices=EXTRACTORS,
-    in_tool=False,  # How a text is read is a matter of the server's settings, not of the model.
-    in_command=False,  # There it is a setting, which may also name a language model.
+    in_tool=False,  # The server's settings choose the extractor, not the model.
+    in_command=False,  # A setting there, which may also name a language model.
 )
 NAMES = Parameter(
     "names",
@@ -303,19 +305,19 @@ CONFIRM = Parameter(
     "confirm",
     "Once the user has agreed: the value of the scope once more, such as the same text as "
     "user_id; or true. Leave it out where a person can be asked.",
-    in_command=False,  # There a person is asked, or says --yes.
+    in_command=False,  # The command asks at the terminal, or takes --yes.
     tool_help="Once the user agreed: true.",
 )
 
-DRY_RUN = flag("dry_run", "Say what would be done, and write nothing.")
+DRY_RUN = flag("dry_run", "Show what would be done, and write nothing.")
 
 
 def limit(default: int, tool_default: int) -> Parameter:
-    """Return the parameter for the size of a page; a model gets shorter pages by default."""
+    """Return the parameter for the size of a page; in MCP the default is smaller."""
     return Parameter(
         "limit",
         "whole",
-        "How many to return at most.",
+        "The maximum number of results.",
         default=default,
         tool_default=tool_default,
         least=1,
@@ -327,8 +329,8 @@ def limit(default: int, tool_default: int) -> Parameter:
 ORIGIN = Parameter(
     "origin",
     "choice",
-    "Who brought the text in; it may be lower than the caller's own, never higher. What is "
-    "less trusted ends nothing that is more trusted.",
+    "Who brought the text in; it may be less trusted than the caller's own origin, never more. A "
+    "less trusted memory ends no more trusted one.",
     choices=("user", "assistant", "import", "model", "tool", "web"),
     tool_help="Who said it, if not you.",
     command_help="who brought the text in; by default you",
@@ -337,7 +339,7 @@ DOCUMENT = Parameter(
     "document",
     "document",
     "A document to remember instead of `text`: its text, its name and its media type. It is "
-    "cut into passages; the same name again writes only what has changed.",
+    "cut into passages; with the same name again, only changed passages are written.",
     tool_help="Or a document: text, name, media_type.",
     command_help="a Markdown, text, HTML, PDF or DOCX file, or a folder of them",
 )

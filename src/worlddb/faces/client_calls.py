@@ -1,4 +1,4 @@
-"""The calls of Memory on a server and in async programs: `Client`, `AsyncMemory`, `AsyncClient`.
+"""Client calls: the calls of Memory on a server and in async programs.
 
     Client       a method for each declared call ─▶ HTTP ─▶ Memory on the server
     AsyncMemory  the same methods as coroutines ─▶ a thread ─▶ Memory
@@ -22,7 +22,7 @@ from worlddb.faces.calls import CALLS
 from worlddb.faces.remote_caller import RemoteCaller
 from worlddb.faces.server_calls import SERVER_CALLS
 
-THREADS = 8  # Calls of one async program at a time; more would wait for the store or the server.
+THREADS = 8  # Concurrent calls of one async program; more would wait for the store anyway.
 MEMORY_ONLY = (
     "accept_merge",
     "reject_merge",
@@ -40,8 +40,8 @@ class Client:
     `url` is the server's address, such as "http://127.0.0.1:8765"; `token` is a token of the
     server. A try takes at most `timeout_s` seconds. A request that a busy server refuses, or that
     cannot have reached the server, is sent again up to `retries` times, after `backoff_s` seconds,
-    then twice that, and so on. After a lost answer a call is sent again only if the call may run
-    twice; `amend`, `unlink`, `split` and `undo` may not.
+    then twice that, and so on. After a lost answer only an idempotent call is sent again; `amend`,
+    `unlink`, `split` and `undo` are not idempotent.
 
     Raises:
         InvalidInputError: the address, the token or a number is wrong.
@@ -75,9 +75,9 @@ class Client:
 
 
 class AsyncCalls:
-    """The calls of an object as coroutines; each runs on a thread, so the event loop goes on.
+    """The calls of an object as coroutines; each runs on a thread, so the event loop is free.
 
-    A task that is cancelled stops waiting; a write that has begun is finished all the same.
+    Cancelling a task does not stop a write that has begun.
     """
 
     def __init__(self, calls: Any) -> None:
@@ -107,7 +107,7 @@ class AsyncCalls:
 class AsyncMemory(AsyncCalls):
     """`Memory` for async programs: the same calls, each awaited.
 
-    `store` and `options` are those of `Memory`; an open `Memory` may be given, too. The store is
+    `store` and `options` are those of `Memory`; `store` may also be an open `Memory`. The store is
     opened at once; `close`, or `async with`, closes it. `calls` is the `Memory` itself.
 
     Raises:
@@ -120,11 +120,11 @@ class AsyncMemory(AsyncCalls):
         super().__init__(store if isinstance(store, Memory) else Memory(store, **options))
 
     def bound(self, **options: Any) -> AsyncMemory:
-        """Return this memory for a caller who may not leave a scope, as `Memory.bound`."""
+        """Return this memory bound to scopes, as `Memory.bound`."""
         return AsyncMemory(self.calls.bound(**options))
 
     def signed(self, actor: str) -> AsyncMemory:
-        """Return this memory for a caller whose commits carry another actor."""
+        """Return this memory for another actor, who signs its commits."""
         return AsyncMemory(self.calls.signed(actor))
 
 

@@ -105,6 +105,7 @@ class Client:
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
+        counted: bool = True,
         receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
@@ -118,6 +119,7 @@ class Client:
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
+        counted: bool = True,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
     def list(
@@ -454,6 +456,7 @@ class AsyncMemory:
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
         settings: RecallSettings | None = None,
+        counted: bool = True,
         receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
@@ -467,6 +470,7 @@ class AsyncMemory:
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
+        counted: bool = True,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
     async def list(
@@ -777,6 +781,7 @@ class AsyncClient:
         include_retired: bool = False,
         at: Instant | None = None,
         summaries: Literal["first"] | None = None,
+        counted: bool = True,
         receipt: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> Recall: ...
@@ -790,6 +795,7 @@ class AsyncClient:
         known_at: Instant | None = None,
         types: Sequence[str] | None = None,
         where: Mapping[str, Any] | None = None,
+        counted: bool = True,
         **scope: Unpack[ScopeIds],
     ) -> PromptContext: ...
     async def list(

@@ -1,7 +1,7 @@
-"""The diagnosis of `worlddb doctor`: do the configured parts exist, and do they work?
+"""The diagnosis of `worlddb doctor`: whether the configured parts exist and work.
 
-Settings file, store and indexes, embedder, chat model, server and MCP clients are examined in this
-order. Nothing is repaired, and no chat model is called.
+Examines, in this order: settings file, store and indexes, embedder, chat model, server, and MCP
+clients. Repairs nothing, and calls no chat model.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ CHECKED_BYTES_MAX = 64_000_000  # A check of this size takes some seconds.
 WAL_BYTES_MAX = 256_000_000  # A log of this size makes opening the store slow.
 UNEMBEDDED_MAX = 5_000  # Embedding this many nodes delays the next recall by seconds.
 HEALTH_TIMEOUT_S = 2.0  # A server on this machine answers within milliseconds.
-FORMAT_OFFSET = 60  # SQLite's `user_version` in the file header; we store the format there.
+FORMAT_OFFSET = 60  # Offset of SQLite's `user_version`, which holds the store's format.
 
 Verdict = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorFinding(Plain):
-    """One line of the diagnosis: the part, the verdict, what was seen, and what to do."""
+    """One finding: the part, the verdict, the observation, and advice."""
 
     part: str
     verdict: Verdict
@@ -54,7 +54,7 @@ class DoctorFinding(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis(Plain):
-    """What a diagnosis found, part by part; `healthy` if nothing failed."""
+    """The findings of a diagnosis; `healthy` if none is a failure."""
 
     healthy: bool
     findings: tuple[DoctorFinding, ...]
@@ -136,7 +136,7 @@ def examine_store(settings: Settings) -> Iterator[DoctorFinding]:
             yield fail("store", f"{path}: the folder {folder} does not exist", advice)
         return
     try:
-        # Without an embedder: a wrong one has a finding of its own.
+        # Without an embedder; a wrong embedder has its own finding.
         key = store_key(settings)
         with open_store(path, create=False, migrate=False, embedder="none", key=key) as db:
             yield from _examine_open_store(db, path)
@@ -165,7 +165,7 @@ def _examine_open_store(db: WorldDB, path: str, *, checks: bool = True) -> Itera
     if db.why_read_only is not None and db.why_read_only.startswith("has format"):
         yield warn("format", f"{path}: {db.why_read_only}", "worlddb migrate")
     elif not is_file(path):
-        pass  # The server has its own log, and its own rights.
+        pass  # A database server has its own log and its own access rights.
     elif log_size > WAL_BYTES_MAX:
         yield warn(
             "write-ahead log",
@@ -199,7 +199,7 @@ def _examine_open_store(db: WorldDB, path: str, *, checks: bool = True) -> Itera
 
 
 def _examine_rights(path: str) -> Iterator[DoctorFinding]:
-    """Yield warnings if others on this machine can read the memories, or you cannot write them."""
+    """Yield warnings if other users can read the store, or you cannot write it."""
     wide = [
         path + end
         for end in ("", "-wal", "-shm", VECTORS_END, KEYS_END)
@@ -246,7 +246,7 @@ def _examine_encryption(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 class _VectorIndex(NamedTuple):
-    """The embedder that made the vectors of a store, and how far it has come."""
+    """The embedder of a store's vectors, and the progress of embedding."""
 
     model_id: str | None
     dim: int
@@ -282,7 +282,7 @@ def _examine_vectors(db: WorldDB) -> Iterator[DoctorFinding]:
 
 
 def examine_embedder(settings: Settings) -> Iterator[DoctorFinding]:
-    """Yield whether the embedder loads, works, and is the one of the store."""
+    """Yield whether the embedder loads and works, and whether it made the store's vectors."""
     from worlddb.embed.embedder import checked
 
     if settings.embedder == "none":
@@ -390,7 +390,7 @@ def examine_clients() -> Iterator[DoctorFinding]:
 
 
 def examine_hooks() -> Iterator[DoctorFinding]:
-    """Yield whether the hooks that clients call can be started."""
+    """Yield whether the programs that client hooks call can be started."""
     for client, path, programs, error in _hook_files():
         if error:
             yield fail(f"{client.title} hooks", error, "repair the file by hand")
@@ -405,7 +405,7 @@ def examine_hooks() -> Iterator[DoctorFinding]:
 
 
 def _hook_files() -> Iterator[tuple[HookClient, str, set[str], str]]:
-    """Yield each settings file of hooks, the programs that it starts, and why it cannot be read."""
+    """Yield each hook settings file with the programs that it starts, or why it is unreadable."""
     for client in HOOK_CLIENTS.values():
         for path in dict.fromkeys((client.path(), client.path(in_project=True))):
             try:
@@ -439,7 +439,7 @@ def _examine_entry(
 
 
 def _store_of(entry: dict[str, Any]) -> str | None:
-    """Return the store that an entry names; None if it leaves the store to the settings."""
+    """Return the store that an entry names; None if the settings choose the store."""
     args, env = entry.get("args"), entry.get("env")
     store = None
     if isinstance(args, list) and "--db" in args[:-1]:
@@ -450,7 +450,7 @@ def _store_of(entry: dict[str, Any]) -> str | None:
 
 
 def _authorization(entry: dict[str, Any]) -> str | None:
-    """Return the header by which an entry's client calls, with its variables filled in."""
+    """Return the authorization header of an entry, with variables expanded."""
     variable = entry.get("bearer_token_env_var")
     if isinstance(variable, str):
         return f"Bearer {os.environ.get(variable, '')}"
@@ -464,7 +464,7 @@ def _authorization(entry: dict[str, Any]) -> str | None:
 def _examine_url(
     client: McpClient, url: str, authorization: str | None, again: str
 ) -> DoctorFinding:
-    """Return whether a server answers at an address, and lets this client in."""
+    """Return whether a server answers at an address, and accepts this client."""
     import urllib.error
     import urllib.request
 

@@ -1,4 +1,4 @@
-"""Settings of the faces, and the store that they describe.
+"""Settings of the faces, from flags, environment and file; and the store that they describe.
 
     --db x  ▷  WORLDDB_PATH=x  ▷  path = "x" in config.toml  ▷  memory.db in the data directory
 
@@ -73,7 +73,7 @@ def is_installed(name: str = "mcp") -> bool:
 # Settings of the faces, and the store that they describe.
 
 FILE_VARIABLE = "WORLDDB_CONFIG"
-FILE_BYTES_MAX = 1 << 20  # A settings file is a page; a larger one is the wrong file.
+FILE_BYTES_MAX = 1 << 20  # A larger file is not a settings file.
 LOG_LEVELS = ("debug", "info", "warning", "error")
 EXTRACTORS = ("rules", "verbatim", "llm")
 TOOLSETS = ("memory", "graph", "files", "all")
@@ -84,7 +84,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """One setting: its name, its value with secrets hidden, and where it comes from."""
+    """One setting: its name, its value with secrets hidden, and its source."""
 
     name: str
     value_shown: Any
@@ -92,7 +92,7 @@ class Origin:
 
 
 class _Wrong(ValueError):
-    """Raised for a setting of the wrong form; the message says which form is right."""
+    """Raised for a setting of the wrong form; the message names the right form."""
 
 
 def _text(value: object) -> str:
@@ -169,7 +169,7 @@ def _edge_types(value: object) -> tuple[Mapping[str, Any], ...]:
 
 @dataclass(frozen=True, slots=True)
 class _SettingKind:
-    """How one setting is given: its variable, its flag, and the function that checks it."""
+    """The declaration of one setting: its variable, its flag, and its check."""
 
     variable: str
     make: Callable[[object], Any]
@@ -199,7 +199,7 @@ class Settings:
     user_id: str | None = _setting("WORLDDB_SCOPE")
     token: str | None = _setting("WORLDDB_TOKEN", is_secret=True)
     url: str | None = _setting("WORLDDB_URL")
-    # A prompt waits for its hook; with the start of a process, after a second a person notices.
+    # A prompt waits for its hook; a person notices a second.
     hook_timeout_s: float = _setting("WORLDDB_HOOK_TIMEOUT_S", _seconds, default=0.8)
     tokens_file: str | None = _setting("WORLDDB_TOKENS_FILE", is_path=True)
     host: str = _setting("WORLDDB_HOST", default="127.0.0.1")
@@ -208,7 +208,7 @@ class Settings:
     allowed_origins: tuple[str, ...] = _setting("WORLDDB_ALLOWED_ORIGINS", _names, default=())
     stores: str | None = _setting("WORLDDB_STORES", is_path=True)
     stores_keys: str | None = _setting("WORLDDB_STORES_KEYS", is_path=True)
-    # Each has some open files; a system lets a process open 1,024 unless it is told otherwise.
+    # Each has some open files; the usual limit of a process is 1,024.
     stores_open: int = _setting("WORLDDB_STORES_OPEN", _count, default=100)
     workers: int = _setting("WORLDDB_WORKERS", _workers, default=0)
     trusted_proxies: tuple[str, ...] = _setting("WORLDDB_TRUSTED_PROXIES", _names, default=())
@@ -241,7 +241,7 @@ class Settings:
     tools: str = _setting("WORLDDB_TOOLS", _one_of(*TOOLSETS), default="memory")
 
 
-KEYS = ("key", "key_file", "keyring")  # Each gives the key of an encrypted store.
+KEYS = ("key", "key_file", "keyring")  # The settings that give a store's key.
 KINDS: Mapping[str, _SettingKind] = {one.name: one.metadata["kind"] for one in fields(Settings)}
 
 
@@ -259,7 +259,7 @@ def settings_from(args: argparse.Namespace) -> Settings:
 
 
 def origins(args: argparse.Namespace) -> list[Origin]:
-    """Return every setting with its origin; secrets and passwords in addresses are hidden."""
+    """Return every setting with its source; secrets and passwords in addresses are hidden."""
     given = {name: origin for name, _, origin in _given(args)}
     settings = settings_from(args)
     return [
@@ -281,9 +281,9 @@ def config_path() -> str:
 
 
 def _given(args: argparse.Namespace) -> list[tuple[str, Any, str]]:
-    """Return the settings that are not defaults: name, value, origin.
+    """Return the settings that are not defaults: name, value, source.
 
-    Of those that give the store's key, one counts: a flag before the environment before the file.
+    Of several keys of the store only one counts: flag before environment before file.
 
     Raises:
         InvalidInputError: a setting is wrong, or two of one origin give the key.
@@ -325,7 +325,7 @@ def _made(kind: _SettingKind, given: object, where: str, folder: str = "") -> An
         raise InvalidInputError(f"{where}: {wrong}") from None
     if not kind.is_path or not is_file(value):
         return value
-    # No shell expands the values in a file. A relative path in it starts from its folder.
+    # No shell expands values in a file. Relative paths start from the folder of the file.
     return checked_path(os.path.join(folder, os.path.expanduser(value)))
 
 
@@ -370,11 +370,13 @@ def open_memory(
     migrate: bool = True,
     actor: str,
     consolidates: bool = False,
+    declares: bool | None = None,
 ) -> Memory:
     """Open the store as `worlddb.Memory`; without `create` it must exist.
 
     With `consolidates` it is consolidated in the background, if the settings say how often. With
-    `create` the edge types of the settings are declared; who only reads writes nothing.
+    `declares`, or else with `create`, the edge types of the settings are declared; who only reads
+    writes nothing.
     """
     from worlddb.memory.memory import Memory
 
@@ -393,8 +395,15 @@ def open_memory(
         actor=actor,
         consolidate_every_s=settings.consolidate_every_s if consolidates else None,
     )
+    return (
+        with_edge_types(memory, settings) if (declares or (create and declares is None)) else memory
+    )
+
+
+def with_edge_types(memory: Memory, settings: Settings) -> Memory:
+    """Return an open memory after declaring the edge types of the settings; closed on an error."""
     try:
-        for given in settings.edge_types if create else ():
+        for given in settings.edge_types:
             _declare(memory, given)
     except BaseException:
         memory.close()
@@ -403,7 +412,7 @@ def open_memory(
 
 
 def _declare(memory: Memory, given: Mapping[str, Any]) -> None:
-    """Declare an edge type of the settings; skipped while its scope does not exist."""
+    """Declare an edge type of the settings, unless its scope does not exist yet."""
     try:
         memory.declare(**given)
     except TypeError as error:
@@ -413,7 +422,7 @@ def _declare(memory: Memory, given: Mapping[str, Any]) -> None:
 
 
 def embedder_of(settings: Settings) -> Embedder | str | None:
-    """Return the configured embedder; None stands for the store's own."""
+    """Return the configured embedder; None for the store's own."""
     if settings.embedder is None or settings.embedder == "none":
         return settings.embedder
     from worlddb.embed.embedder_catalog import embedder_named

@@ -1,4 +1,4 @@
-"""Governance calls: how memories end, who may see them, whom a scope trusts, what it keeps."""
+"""Governance calls: the calls of Memory on retirement, retention, grants, trust and reads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from worlddb.faces.call_parts import (
     needed,
 )
 
-SCOPE_NAME_CHARS_MAX = 520  # A value of 512 characters after its kind.
-DAYS_MAX = 36_500  # As many as Memory takes.
+SCOPE_NAME_CHARS_MAX = 520  # The kind of a scope and a value of 512 characters.
+DAYS_MAX = 36_500  # The limit of Memory.
 SECRET_RULES = ("keep", "warn", "mask", "leave_out", "refuse")
 RECEIPT = flag("receipt", "", in_command=False)
 
@@ -41,7 +41,7 @@ ENDING_CALLS: tuple[Call, ...] = (
         name="unpin",
         title="Unpin a memory",
         summary="Take the pin from a memory",
-        help="Take the pin from a memory. It stays remembered, and {context} may leave it out.",
+        help="Unpin a memory. {recall} still finds it, and {context} may leave it out.",
         parameters=(ID, *SCOPES),
         result="Remembered",
         effect="change",
@@ -57,9 +57,9 @@ ENDING_CALLS: tuple[Call, ...] = (
         title="Retire a memory",
         summary="End one memory",
         help="""\
-End one memory that is no longer true or no longer wanted, with nothing in its place.
+End one memory that is no longer true or no longer wanted, without a replacement.
 
-If something else is true instead, use {amend}.""",
+To replace it, use {amend}.""",
         parameters=(ID, *SCOPES, END_AT),
         result="Retired",
         effect="end",
@@ -74,7 +74,7 @@ If something else is true instead, use {amend}.""",
         help="""\
 End every memory in a scope; the scope itself stays. Only if the user asked for it.
 
-Name the scope; several ids mean what is in all of them.""",
+Name the scope; with several ids, only memories in all of them end.""",
         parameters=(*SCOPES, WHERE._replace(tool_help="As in memory_recall."), CONFIRM, END_AT),
         result="Retired",
         effect="end",
@@ -105,12 +105,12 @@ Only if the user asked for it. Name exactly one scope.""",
         title="Erase for good",
         summary="Remove the text of a memory, or of a scope, for good",
         help="""\
-Remove one memory, or everything that lives in one scope, for good: text, sources and traces.
+Remove one memory, or everything in one scope, for good: text, sources and traces.
 
 With `id`: that memory and what was derived from it. Without: the scope, which has to be confirmed.
 The answer says what was erased. Nothing of it can be read again, and it cannot be undone.""",
         parameters=(
-            # A model may only ask for a whole scope, which a person confirms.
+            # A model may only request a whole scope, which a person confirms.
             ID._replace(required=False, in_command=False, in_tool=False),
             *SCOPES,
             CONFIRM,
@@ -118,7 +118,7 @@ The answer says what was erased. Nothing of it can be read again, and it cannot 
         ),
         result="Receipt",
         effect="end",
-        question="Erase {scope} for good, with everything in it? It cannot be read again.",
+        question="Erase {scope} for good, with everything in it? This cannot be undone.",
         one_scope=True,
         path="/v1/erase",
         tool="memory_erase",
@@ -138,7 +138,7 @@ Return everything in one scope, retired or not: memories with their whole texts,
         ),
         result="ScopeExport",
         effect="read",
-        question="Hand over everything that is remembered in {scope}, with its files?",
+        question="Export all memories in {scope}, with its files?",
         one_scope=True,
         method="GET",
         path="/v1/export",
@@ -151,7 +151,10 @@ Return everything in one scope, retired or not: memories with their whole texts,
         name="retention",
         title="List retention policies",
         summary="List how long the memories of scopes are kept",
-        help="List the retention policies: how long memories are kept, what then, holds.",
+        help=(
+            "List the retention policies: how long memories are kept, what happens then, and "
+            "legal holds."
+        ),
         parameters=(),
         result="RetentionPolicies",
         effect="read",
@@ -163,7 +166,7 @@ Return everything in one scope, retired or not: memories with their whole texts,
         name="set_retention",
         title="Set a retention policy",
         summary="Say how long the memories of a scope are kept",
-        help="Change how long the memories that live in one scope are kept, and what then.",
+        help="Set how long the memories of one scope are kept, and what happens then.",
         parameters=(
             Parameter(
                 "keep_days",
@@ -175,7 +178,7 @@ Return everything in one scope, retired or not: memories with their whole texts,
             Parameter(
                 "then",
                 "choice",
-                "What is done with a memory that is due.",
+                "What to do with a memory that is due.",
                 choices=("retire", "erase"),
             ),
             Parameter(
@@ -195,9 +198,12 @@ Return everything in one scope, retired or not: memories with their whole texts,
         name="apply_retention",
         title="Apply the retention policies",
         summary="Retire or erase what is due",
-        help="Retire or erase what is due by the policies; with `dry_run`, only say what is.",
+        help=(
+            "Retire or erase the memories that are due by the policies; with `dry_run`, only list "
+            "them."
+        ),
         parameters=(
-            flag("dry_run", "Say what is due, and change nothing."),
+            flag("dry_run", "List the memories that are due, and change nothing."),
             *SCOPES,
         ),
         result="RetentionReport",
@@ -214,12 +220,14 @@ TRUST_CALLS: tuple[Call, ...] = (
         name="grants",
         title="List grants",
         summary="List who may read or write in whose scope",
-        help="List the grants that a scope has given or got: who may read it or write into it.",
+        help=(
+            "List the grants that a scope has given or received: who may read it or write into it."
+        ),
         parameters=(
             *SCOPES,
             flag(
                 "include_ended",
-                "Also return grants that were revoked or whose time is over.",
+                "Also return grants that were revoked or have expired.",
                 tool_help="Also ended ones.",
             ),
         ),
@@ -236,9 +244,9 @@ TRUST_CALLS: tuple[Call, ...] = (
         title="Grant a right",
         summary="Let somebody else read or write in a scope",
         help="""\
-Let callers who are bound to another scope read one scope, or write into it, until it is revoked.
+Let the callers of another scope read one scope, or write into it, until the grant is revoked.
 
-What they write is shown as theirs. {revoke} ends a grant; {refuse} takes a text out again.""",
+Their memories keep their names. {revoke} ends a grant; {refuse} removes one of their memories.""",
         parameters=(
             needed(
                 "to",
@@ -258,7 +266,7 @@ What they write is shown as theirs. {revoke} ends a grant; {refuse} takes a text
         ),
         result="Grant",
         effect="change",
-        question="Open {scope} to somebody else?",
+        question="Grant others access to {scope}?",
         one_scope=True,
         path="/v1/grants",
         tool="memory_grant",
@@ -269,7 +277,10 @@ What they write is shown as theirs. {revoke} ends a grant; {refuse} takes a text
         name="revoke",
         title="Revoke a grant",
         summary="End a grant",
-        help="End a grant, or a refusal, by its id; {grants} lists them. It can still be read.",
+        help=(
+            "End a grant, or a refusal, by its id; {grants} lists them. It stays in the list of "
+            "ended grants."
+        ),
         parameters=(ID, *SCOPES),
         result="Grant",
         effect="change",
@@ -280,12 +291,12 @@ What they write is shown as theirs. {revoke} ends a grant; {refuse} takes a text
     ),
     Call(
         name="refuse",
-        title="Refuse what others wrote",
+        title="Refuse memories of others",
         summary="Take what somebody else wrote into a scope out of it",
         help="""\
-Take a memory that somebody else wrote into a scope out of it, and take no more of them there.
+Remove a memory of another writer from a scope, and end that writer's grants to write there.
 
-The memory stays with its writer, whose grants to write here end.""",
+The memory stays in the writer's own scope.""",
         parameters=(ID, *SCOPES),
         result="Retired",
         effect="change",
@@ -294,7 +305,7 @@ The memory stays with its writer, whose grants to write here end.""",
         toolset="graph",
         command="grants",
     ),
-    # Trust in origins, and quarantine. A model decides none of this.
+    # Trust in origins, and quarantine: decided by people, not by a model.
     Call(
         name="trust",
         title="Show the trust of a scope",
@@ -323,10 +334,10 @@ The memory stays with its writer, whose grants to write here end.""",
             Parameter(
                 "secrets",
                 "choice",
-                "What becomes of keys, tokens, passwords and card numbers in texts.",
+                "What to do with keys, tokens, passwords and card numbers in texts.",
                 choices=SECRET_RULES,
             ),
-            flag("everywhere", "For all scopes that say nothing else."),
+            flag("everywhere", "For all scopes without trust settings of their own."),
             *SCOPES,
         ),
         result="TrustSettings",
@@ -340,9 +351,11 @@ The memory stays with its writer, whose grants to write here end.""",
     ),
     Call(
         name="quarantine",
-        title="List what is in quarantine",
+        title="List the quarantine",
         summary="List what was written and waits for a decision",
-        help="List what was written and is not recalled until somebody releases it.",
+        help=(
+            "List the memories in quarantine, which are not recalled until somebody releases them."
+        ),
         parameters=(*SCOPES, limit(50, 20), CURSOR),
         result="MemoryPage",
         effect="read",
@@ -350,20 +363,22 @@ The memory stays with its writer, whose grants to write here end.""",
         path="/v1/quarantine",
         command="quarantine",
         examples=("quarantine --user-id ada",),
-        empty="nothing waits in quarantine",
+        empty="the quarantine is empty",
     ),
     Call(
         name="decide_quarantined",
-        title="Decide on what is in quarantine",
+        title="Decide on a memory in quarantine",
         summary="Release or reject what is in quarantine",
-        help="Release a text from quarantine, so that it is recalled, or reject it. Wait takes "
-        "a rejection back.",
+        help=(
+            "Release a memory from quarantine, so that it is recalled, or reject it. Wait undoes "
+            "a rejection."
+        ),
         parameters=(
             ID,
             needed(
                 "decision",
                 "choice",
-                "Release it, reject it, or let what was rejected wait again.",
+                "Release it, reject it, or undo a rejection.",
                 choices=("release", "reject", "wait"),
             ),
             *SCOPES,
@@ -374,14 +389,19 @@ The memory stays with its writer, whose grants to write here end.""",
         command="decide",
         examples=("decide 3f2a release", "decide 3f2a reject"),
     ),
-    # What fades, what waits to be read, and who recalled what.
+    # Fading memories, the extraction queue, and the record of reads.
     Call(
         name="fading",
         title="List memories that fade",
         summary="List memories that have faded",
-        help="List memories that fade, the worst first: old, seldom recalled, hardly linked.",
+        help=(
+            "List fading memories, those with the lowest retention first: old, seldom recalled, "
+            "hardly linked."
+        ),
         parameters=(
-            Parameter("below", "share", "Only a retention below this; from 0 to 1.", default=0.25),
+            Parameter(
+                "below", "share", "Only memories with a lower retention; from 0 to 1.", default=0.25
+            ),
             limit(50, 20),
             *SCOPES,
         ),
@@ -393,9 +413,11 @@ The memory stays with its writer, whose grants to write here end.""",
     ),
     Call(
         name="pending",
-        title="List memories that wait to be read",
+        title="List pending extractions",
         summary="List what is written and not read yet",
-        help="List memories that are written and not read yet: too long, or a model failed.",
+        help=(
+            "List memories whose extraction is pending, because the text is long or a model failed."
+        ),
         parameters=(limit(50, 20), *SCOPES),
         result="PendingPage",
         effect="read",
@@ -407,7 +429,10 @@ The memory stays with its writer, whose grants to write here end.""",
         name="reads",
         title="List reads",
         summary="List who recalled what",
-        help="List who recalled what, when, and which memories were the answer, the latest first.",
+        help=(
+            "List the recorded reads, the latest first: who asked what, when, and which memories "
+            "were found."
+        ),
         parameters=(*SCOPES, limit(100, 100)),
         result="ReadPage",
         effect="read",

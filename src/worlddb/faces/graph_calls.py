@@ -18,9 +18,9 @@ from worlddb.faces.call_parts import (
     needed,
 )
 
-QUERY_CHARS_MAX = 1 << 16  # As many bytes as the engine takes of one line.
-SAID_NAME_CHARS_MAX = 1_000  # More do not fit into the paths that proxies let through.
-IDS_MAX = 1_000  # Memories of one split, commits of one undo; more are no correction.
+QUERY_CHARS_MAX = 1 << 16  # The engine's limit of a query line in bytes.
+SAID_NAME_CHARS_MAX = 1_000  # The limit of URL paths in common proxies.
+IDS_MAX = 1_000  # Memories of one split, or commits of one undo; corrections are smaller.
 
 QUERY = needed(
     "query",
@@ -39,8 +39,8 @@ NODE = needed("id", "id", "The id in hex of a memory or a name, or its first 4 o
 NAME = needed(
     "id",
     "text",
-    "A name as it is said in the scope; or the id in hex of a name or memory, or its first 4 "
-    "or more digits.",
+    "A name as it occurs in the scope; or the id in hex of a name or memory, or its first 4 or "
+    "more digits.",
     most=SAID_NAME_CHARS_MAX,
 )
 
@@ -83,7 +83,10 @@ For a question in plain words use {recall}. Every step stays inside the scope.""
         name="explain",
         title="Explain a query",
         summary="Say how a query would be answered, without answering it",
-        help="Say where a query starts, through which index, its steps, and its rules.",
+        help=(
+            "Explain how a query runs: its start, its index, its steps, and the rules of edge "
+            "types."
+        ),
         parameters=(QUERY, *SCOPES),
         result="Plan",
         effect="read",
@@ -92,9 +95,9 @@ For a question in plain words use {recall}. Every step stays inside the scope.""
     ),
     Call(
         name="interior",
-        title="Look into a world",
+        title="List the nodes of a world",
         summary="List what lives in a world, with sizes",
-        help="List what lives in a world, the newest first, with the size of each world.",
+        help="List the nodes that live in a world, the newest first, with the size of each.",
         parameters=(
             NODE._replace(
                 required=False,
@@ -137,13 +140,13 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
             Parameter(
                 "valid_from",
                 "time",
-                "Since when it holds, ISO-8601 with a time zone; by default since the "
-                "source began.",
+                "Start of validity, ISO-8601 with a time zone; by default that of the source.",
             ),
             Parameter(
                 "valid_to",
                 "time",
-                "Until when it held, ISO-8601 with a time zone; leave it out if it still does.",
+                "End of validity, ISO-8601 with a time zone; leave it out if the edge is still "
+                "valid.",
             ),
             METADATA,
             *SCOPES,
@@ -163,7 +166,7 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
         name="unlink",
         title="Delete an edge",
         summary="Delete an edge; what was known before still has it",
-        help="Delete an edge by its id. What was derived from it goes with it.",
+        help="Delete an edge by its id, with the edges that were inferred from it.",
         parameters=(EDGE, *SCOPES),
         result="Edge",
         effect="change",
@@ -178,7 +181,7 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
         title="List merge proposals",
         summary="List which names may be the same, the surest first",
         help="""\
-List which names may be the same, with what speaks for it. Nothing is merged without a decision.
+List pairs of names that may be the same, with the evidence. Nothing is merged without a decision.
 
 Decide with {decide_merge}, once the user has said who is who.""",
         parameters=(
@@ -205,7 +208,7 @@ Decide with {decide_merge}, once the user has said who is who.""",
         title="Decide a merge",
         summary="Accept a merge proposal, reject it, or undo an accepted one",
         help="""\
-Decide whether two names are the same. An accepted merge can be undone, with all that followed.
+Decide whether two names are the same. An accepted merge can be undone, with its effects.
 
 Find proposals with {proposals}.""",
         parameters=(
@@ -213,7 +216,7 @@ Find proposals with {proposals}.""",
             needed(
                 "decision",
                 "choice",
-                "accept: they are one; reject: they are two; undo: take an acceptance back.",
+                "accept: they are the same; reject: they are not; undo: undo an acceptance.",
                 choices=("accept", "reject", "undo"),
             ),
             *SCOPES,
@@ -229,13 +232,15 @@ Find proposals with {proposals}.""",
         name="split",
         title="Split a name",
         summary="Give a second bearer of a name a node of their own",
-        help="Tell two people of one name apart: name the memories that speak of the second.",
+        help="Separate two people with one name: give the memories about the second one.",
         parameters=(
-            _id("id", "The id in hex of the name that two people bear."),
+            NAME._replace(
+                help="The name of the two people, as it occurs in the scope; or its id in hex."
+            ),
             needed(
                 "memories",
                 "names",
-                "The ids of the memories that speak of the second one.",
+                "The ids of the memories about the second one.",
                 most=IDS_MAX,
             ),
             *SCOPES,
@@ -266,9 +271,12 @@ Find proposals with {proposals}.""",
         name="conflicts",
         title="List conflicts",
         summary="List which memories cannot both be right, the latest first",
-        help="List which memories cannot both be right. Settle one by amending or unlinking.",
+        help=(
+            "List pairs of memories that cannot both be right. Settle a conflict by amending or "
+            "unlinking."
+        ),
         parameters=(
-            flag("include_settled", "Also return conflicts that are over."),
+            flag("include_settled", "Also return settled conflicts."),
             limit(50, 20),
             *SCOPES,
         ),
@@ -289,9 +297,9 @@ Find proposals with {proposals}.""",
         title="History",
         summary="List the commits, the latest first",
         help="""\
-List what was written, commit by commit, the latest first.
+List the commits, the latest first.
 
-To take a commit back, use {undo} with its number.""",
+To undo a commit, use {undo} with its number.""",
         parameters=(limit(50, 10), CURSOR, *SCOPES),
         result="CommitPage",
         effect="read",
@@ -306,7 +314,7 @@ To take a commit back, use {undo} with its number.""",
         title="Undo a commit",
         summary="Take a commit back, or several together",
         help="""\
-Take a commit back: what it had ended lives again, what it had written is retired.
+Undo a commit: restore the memories that it ended, and retire those that it wrote.
 
 Use it for a wrong write, amendment or retirement; {log} has the numbers. An undo can be undone.""",
         parameters=(
@@ -340,11 +348,11 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
         help="Show the nodes, edges and changes of the commits after `first` up to `last`.",
         parameters=(
             _number("first", "The commit before the first change.", required=True, positional=True),
-            _number("last", "The last commit that counts.", required=True, positional=True),
+            _number("last", "The last commit to show.", required=True, positional=True),
             Parameter(
                 "limit",
                 "whole",
-                "At most so many nodes, edges and changes each; by default all.",
+                "The maximum number of nodes, of edges and of changes; by default all.",
                 least=1,
             ),
             *SCOPES,
@@ -393,7 +401,9 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
         name="check",
         title="Check the store",
         summary="Check that the store is sound",
-        help="Hash everything again and compare it with every index; takes a while.",
+        help=(
+            "Hash all rows again, and compare them with the journal and every index; takes a while."
+        ),
         parameters=(),
         result="Soundness",
         effect="search",
@@ -405,9 +415,11 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
         name="consolidate",
         title="Consolidate",
         summary="Summarise, infer and flag contradictions",
-        help="Put memories in order: summaries, inferred edges, contradictions.",
+        help="Write summaries, infer edges, and flag contradictions.",
         parameters=(
-            _number("min_age", "Only what is at least so many seconds old.", default=0),
+            _number(
+                "min_age", "Only worlds and edges that are at least so many seconds old.", default=0
+            ),
             DRY_RUN,
             *SCOPES,
         ),
@@ -420,7 +432,7 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
         name="edge_types",
         title="List edge types",
         summary="List the edge types that hold in a scope",
-        help="List the edge types: those that ship, and those that were declared.",
+        help="List the edge types: built-in ones and declared ones.",
         parameters=SCOPES,
         result="EdgeTypes",
         effect="read",
@@ -432,7 +444,7 @@ Use it for a wrong write, amendment or retirement; {log} has the numbers. An und
         name="declare",
         title="Declare an edge type",
         summary="Declare an edge type for a scope, or for the whole store",
-        help="Declare an edge type as plain data: what follows from an edge of that type.",
+        help="Declare an edge type as plain data: the rules for edges of that type.",
         parameters=(
             needed("type", "text", "The name of the edge type, such as manages.", most=200),
             *(flag(name, help) for name, help in TRAITS.items()),

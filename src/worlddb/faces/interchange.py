@@ -1,7 +1,7 @@
-"""Interchange: import chats and memories of other programs, and export a scope for them.
+"""Interchange: imports chats and memories of other programs, and exports a scope for them.
 
-Each source yields `ImportedItem`s with a key; `import_items` writes every item once, however often
-the import is repeated.
+Each source yields `ImportedItem`s with a key. `import_items` writes every item once, even if the
+import is repeated.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_view import DEFAULT_USER
-from worlddb.model.origin import ORIGINS, USER, at_most
+from worlddb.model.origin import ORIGINS, USER, less_trusted_of
 from worlddb.model.text_safety import without_secret_values, without_secrets
 
-# One item of an import, and what readers of all formats need.
+# One item of an import, and the functions that several formats use.
 
 
 class ImportedItem(NamedTuple):
-    """Something to remember: a key that names it within its source, its text, and what is known.
+    """Something to remember: a key that is unique in its source, its text, and its metadata.
 
-    `role` is who said it, in a chat; `scope` names user, agent, app and run as the source has them;
-    `until` is when it stopped being true; `origin` is who brought it into the source, if that is
-    known.
+    `role` is the speaker in a chat; `scope` has user, agent, app and run as in the source; `until`
+    is when it stopped being true; `origin` is who brought it into the source, if known.
     """
 
     key: str
@@ -53,7 +52,7 @@ Reader = Callable[[str], Iterator[ImportedItem]]
 
 
 def json_file(path: str, *inside: str) -> Any:
-    """Return the data of a JSON file, which may lie by its name in a folder or ZIP file.
+    """Return the data of a JSON file, also from a folder or ZIP file that has it.
 
     Raises:
         FormatError: it is not JSON, or there is no such file.
@@ -80,7 +79,7 @@ def json_file(path: str, *inside: str) -> Any:
 
 
 def files_in(path: str, end: str) -> list[str]:
-    """Return a file, or the files of a folder and its folders whose names have an end, in order."""
+    """Return a file, or all files below a folder with this suffix, in order."""
     if not os.path.isdir(path):
         return [path]
     found = [
@@ -93,12 +92,12 @@ def files_in(path: str, end: str) -> list[str]:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the JSON objects of a list; nothing of anything else."""
+    """Return the JSON objects of a list; none if the value is not a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def text_in(value: Mapping[str, Any], *keys: str) -> str:
-    """Return the first text that an object has under some keys; empty if there is none."""
+    """Return the first text under some keys; empty if there is none."""
     for key in keys:
         if isinstance(value.get(key), str) and value[key].strip():
             return str(value[key]).strip()
@@ -121,7 +120,7 @@ def time_in(value: Mapping[str, Any], *keys: str) -> str | None:
 
 
 def scope_in(value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ids of user, agent, app and run that an object has."""
+    """Return the ids of user, agent, app and run in an object."""
     kinds = ("user_id", "agent_id", "app_id", "run_id")
     return {kind: text_in(value, kind) for kind in kinds if text_in(value, kind)}
 
@@ -173,7 +172,7 @@ def chatgpt(path: str) -> Iterator[ImportedItem]:
 
 
 def _branch(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the nodes with messages on the branch that the chat ended on, in order."""
+    """Return the nodes with messages on the last active branch of a chat, in order."""
     nodes = chat.get("mapping")
     if not isinstance(nodes, dict):
         return []
@@ -296,7 +295,7 @@ def _note(body: str, title: str) -> Iterator[ImportedItem]:
     prose: list[str] = []
     for line in [*body.splitlines(), ""]:
         observed, related = _OBSERVATION.match(line.strip()), _RELATION.match(line.strip())
-        if re.match(r"\s*- \[[ xX]\] ", line):  # A box to tick is no memory.
+        if re.match(r"\s*- \[[ xX]\] ", line):  # A task is not a memory.
             continue
         if observed:
             tags = re.findall(r"#(\w[\w-]*)", observed[2])
@@ -399,7 +398,7 @@ PAGE = 500  # Memories read at a time for an export.
 
 @dataclass(slots=True, kw_only=True)
 class ImportCounts:
-    """What an import did: items read, newly remembered, known already, ended, and refused."""
+    """The result of an import: items read, written, known before, ended, and refused."""
 
     items: int = 0
     created: int = 0
@@ -408,7 +407,7 @@ class ImportCounts:
     refused: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """Return the counts by their names."""
+        """Return the counts by name."""
         return asdict(self)
 
 
@@ -422,12 +421,12 @@ def import_items(
     on_item: Callable[[], None] = lambda: None,
     on_refused: Callable[[str], None] = lambda _: None,
 ) -> ImportCounts:
-    """Write the items of a source. `scope` takes the place of what the source says.
+    """Write the items of a source. `scope` overrides the scopes of the source.
 
-    `user_id` is whose an item is for which neither names a user or an agent: a chat of an export
-    has a run alone, and in no user's scope nobody would find it.
+    `user_id` is the user of items for which neither gives a user or an agent: a chat export gives a
+    run only, and in no user's scope nobody would find it.
 
-    An item that is refused is told to `on_refused`, and holds up no other.
+    A refused item is reported to `on_refused` and does not stop the import.
 
     Raises:
         StorageError: the store cannot be written; what was written before stays.
@@ -445,7 +444,7 @@ def import_items(
 
 
 def _scope_of(item: ImportedItem, scope: Mapping[str, Any], user_id: str) -> dict[str, Any]:
-    """Return the scope of an item; its user, if nobody names a user or an agent."""
+    """Return the scope of an item, with the default user if there is no user or agent."""
     named = {**item.scope, **scope}
     return named if named.keys() & {"user_id", "agent_id"} else {"user_id": user_id, **named}
 
@@ -453,13 +452,13 @@ def _scope_of(item: ImportedItem, scope: Mapping[str, Any], user_id: str) -> dic
 def _write(
     memory: Memory, kind: str, item: ImportedItem, scope: Mapping[str, Any], counts: ImportCounts
 ) -> None:
-    # Nobody looks at each text of an import, so secrets are masked whatever the scope says.
+    # Nobody reads each text of an import, so secrets are masked whatever the scope's rule.
     text, names = without_secrets(item.text), [without_secrets(one) for one in item.names]
     given: dict[str, Any] = {"text": text, "at": item.at, "names": names or None}
     if item.role is not None:
         message = {"role": item.role, "content": text}
         given = {"messages": [message | ({"at": item.at} if item.at else {})]}
-    # What another store decided about a text is no decision here.
+    # Trust decisions of another store do not apply here.
     told = {name: value for name, value in item.metadata.items() if name != QUARANTINE}
     key = sha256(f"{kind}\n{item.key}".encode(errors="replace")).hexdigest()
     done = memory.write(
@@ -467,7 +466,7 @@ def _write(
         source=f"import {kind}",
         metadata=without_secret_values(told) or None,
         idempotency_key=f"import:{key}",
-        origin=at_most(item.origin, "import"),
+        origin=less_trusted_of(item.origin, "import"),
         **scope,
     )
     counts.created += done.created
@@ -480,8 +479,7 @@ def _write(
 def mif_document(memory: Memory, scope: Mapping[str, Any]) -> dict[str, Any]:
     """Return the memories of a scope, ended ones included, in the Memory Interchange Format 2.
 
-    What the format has no field for stands under "vendor_extensions", so nothing is lost when the
-    file is imported again.
+    Data without a field in the format are in "vendor_extensions", so a second import restores them.
     """
     return {
         "mif_version": "2.0",

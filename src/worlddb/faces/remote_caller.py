@@ -1,13 +1,13 @@
-"""Remote caller: a declared call as one HTTP request to a WorldDB server, its answer as a value.
+"""Remote caller: sends a declared call to a WorldDB server as one HTTP request.
 
     RemoteCaller(url).call(call, arguments) ─▶ request ─▶ tries, pauses ─▶ value of the call's class
 
-H1  A request that cannot have reached the server is sent again; so is one that a busy server
-    refused (429, 503). After a lost answer only a call that may run twice is sent again.
-H2  What the server refuses becomes the error that `Memory` itself would have raised.
+H1  A request is sent again if it cannot have reached the server, or if a busy server refused it
+    (429, 503). After a lost answer, only an idempotent call is sent again.
+H2  An error of the server becomes the error that `Memory` would have raised.
 H3  The token is sent in a header only, and never follows a redirect.
 
-Built on `http.client`, which every Python has. Connections are kept open and shared by threads.
+Uses `http.client` of the standard library. Threads share the open connections.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from worlddb.ingest.draft_builder import plain
 from worlddb.model.address import Id
 from worlddb.model.drafts import Message
 
-PAUSE_S_MAX = 30.0  # A caller waits half a minute between two tries, not for a server that is gone.
-IDLE_MAX = 8  # Kept open at most; further threads open connections of their own.
-REASON_CHARS_MAX = 300  # An error message is a line, not the HTML page that a proxy sends.
+PAUSE_S_MAX = 30.0  # The longest useful wait; after that the server is gone.
+IDLE_MAX = 8  # Idle connections that are kept open.
+REASON_CHARS_MAX = 300  # One line; a proxy may send a whole HTML page.
 
 ERROR_BY_TYPE: Mapping[str, type[errors.WorldDBError]] = {
     "invalid_input": errors.InvalidInputError,
@@ -51,7 +51,7 @@ ERROR_BY_TYPE: Mapping[str, type[errors.WorldDBError]] = {
 
 
 class HttpAnswer(NamedTuple):
-    """What a server answered: the status, how long to wait if it says so, and the body."""
+    """The answer of a server: status, seconds to wait if given, and body."""
 
     status: int
     retry_after_s: float | None
@@ -102,7 +102,7 @@ class RemoteCaller:
         """Send one call and return its result.
 
         Raises:
-            ProviderError: the server cannot be reached, is busy, or is no WorldDB server.
+            ProviderError: the server cannot be reached, is busy, or is not a WorldDB server.
             WorldDBError: what the call itself raises on the server.
         """
         if self._closed:
@@ -120,7 +120,7 @@ class RemoteCaller:
             ) from None
 
     def _try(self, call: Call, path: str, body: bytes | None) -> HttpAnswer:
-        """Return the answer to a request, sending it again while that may help."""
+        """Return the answer to a request, with repeated tries where they may help."""
         number = 0
         while True:
             pause_s = min(self._backoff_s * 2**number, PAUSE_S_MAX)
@@ -173,7 +173,7 @@ class RemoteCaller:
                 if not self._idle:
                     break
                 found = self._idle.pop()
-            # Readable without a request means: the server has closed it.
+            # A readable idle connection was closed by the server.
             if found.sock is not None and not select.select([found.sock], [], [], 0)[0]:
                 return True, found
             found.close()
@@ -194,7 +194,7 @@ class RemoteCaller:
 
 
 def _may_pass(call: Call, answer: HttpAnswer) -> bool:
-    """Return whether the server refused a request for now only."""
+    """Return whether the server refused a request only temporarily."""
     if answer.status == 429:
         return True
     # A busy server refuses before it begins; a full disk may fail in the middle.
@@ -213,7 +213,7 @@ def _request(call: Call, arguments: Mapping[str, Any]) -> tuple[str, bytes | Non
     path = call.path.format(**places)
     if call.method == "POST":
         return path, json.dumps(told, ensure_ascii=False).encode()
-    # Texts and lists of texts as they are; everything else as the server reads it: as JSON.
+    # Texts and lists of texts are sent as they are; other values as JSON.
     query = {n: v if isinstance(v, str | list) else json.dumps(v) for n, v in told.items()}
     return (f"{path}?{urlencode(query, doseq=True)}" if query else path), None
 
@@ -224,7 +224,7 @@ def _json(parameter: Parameter, value: Any) -> Any:
     if parameter.type in ("input", "messages") and not isinstance(value, str):
         value = [value] if isinstance(value, Message | Mapping) else value
         return [_message(one) for one in value]
-    if parameter.type == "document":  # A file is one of this machine, not of the server's.
+    if parameter.type == "document":  # A file is read here, not on the server.
         from worlddb.ingest.document_text import document_of
 
         return document_of(value).as_given()
@@ -283,7 +283,7 @@ def _reader_of(hint: Any) -> Callable[[Any], Any]:
 
 def _class_reader(kind: type) -> Callable[[Any], Any]:
     hints = get_type_hints(kind)
-    # An answer may leave out what is None, or has a default.
+    # An answer may omit fields that are None or have a default.
     optional = {name for name, hint in hints.items() if NoneType in get_args(hint)}
     needed = {
         one.name

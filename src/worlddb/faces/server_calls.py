@@ -1,7 +1,7 @@
-"""Server calls: who a caller is, and the tokens of a server. Declared like the calls of Memory.
+"""Server calls: the access of a caller, and the tokens of a server; declared as those of Memory.
 
 A call here is a method of `TokenDesk` (faces/http/token_desk.py), because a server has tokens and a
-Memory has none. REST, OpenAPI and the clients follow from the declaration; a model has no tool.
+Memory has none. REST, OpenAPI and the clients follow from the declaration; there are no MCP tools.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from datetime import datetime
 from worlddb.faces.call_parts import ORIGIN, SCOPES, Call, Parameter, flag, needed
 from worlddb.model.records import Plain
 
-# Token values: what a server tells of its callers and its tokens, without any token itself.
+# Token values: callers and tokens as the server shows them, without the value of any token.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerAccess(Plain):
-    """What the caller of a server may do; `token` is the name of its token, if it has one.
+    """The access of a caller; `token` is the name of its token, if it has one.
 
     `admin` opens every scope. `manages_tokens` says that the caller may list and change tokens.
     """
@@ -36,8 +36,8 @@ class CallerAccess(Plain):
 class TokenEntry(Plain):
     """A token of a server, without its value. `state` is "valid" or "expired".
 
-    `last_used` is None if it was not used since the server keeps a record. `written_today` counts
-    against `memories_per_day`. Only a token with `in_file` can be rotated and revoked.
+    `last_used` is None if no use was recorded. `written_today` counts against `memories_per_day`.
+    Only a token with `in_file` can be rotated and revoked.
     """
 
     name: str
@@ -57,7 +57,7 @@ class TokenEntry(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenList(Plain):
-    """The tokens of a server, in the order of their file."""
+    """The tokens of a server, in the order of the tokens file."""
 
     tokens: tuple[TokenEntry, ...]
 
@@ -70,7 +70,7 @@ class TokenList(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuedToken(Plain):
-    """A token with its value, which is shown this once; the server keeps a hash."""
+    """A token with its value, which is shown only once; the server keeps its hash."""
 
     name: str
     token: str
@@ -78,7 +78,7 @@ class IssuedToken(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevokedToken(Plain):
-    """The name of a token that opens nothing any more."""
+    """The name of a revoked token."""
 
     name: str
 
@@ -87,8 +87,8 @@ class RevokedToken(Plain):
 
 ROLES = ("read", "write", "curate", "administer")
 """What a token may do, the least first."""
-NAME_CHARS_MAX = 100  # As many as the file of tokens takes.
-COUNT_MAX = 1_000_000  # More than one server answers.
+NAME_CHARS_MAX = 100  # The limit of the tokens file.
+COUNT_MAX = 1_000_000  # More than one server can answer.
 
 
 def _name(help: str) -> Parameter:
@@ -101,24 +101,24 @@ def _token_parameters() -> tuple[Parameter, ...]:
         Parameter(
             "role",
             "choice",
-            "What it may do: read, write (also write and amend), curate (also change and "
-            "end), or administer (everything, in every scope).",
+            "The role: read, write (also write and amend), curate (also change and end), or "
+            "administer (everything, in every scope).",
             choices=ROLES,
             default="curate",
         ),
-        Parameter("expires", "time", "When it ends: ISO-8601 with a time zone."),
-        ORIGIN._replace(help="What it brings in is of this origin at best."),
+        Parameter("expires", "time", "When it expires: ISO-8601 with a time zone."),
+        ORIGIN._replace(help="The most trusted origin of its writes."),
         Parameter(
             "per_minute",
             "whole",
-            "How many requests it may make in a minute.",
+            "The maximum number of requests per minute.",
             least=1,
             most=COUNT_MAX,
         ),
         Parameter(
             "memories_per_day",
             "whole",
-            "How many memories it may write or amend in a day of UTC.",
+            "The maximum number of memories to write or amend per UTC day.",
             least=1,
             most=COUNT_MAX,
         ),
@@ -131,7 +131,7 @@ def _token_parameters() -> tuple[Parameter, ...]:
         Parameter(
             "tenant",
             "text",
-            "Whose store it opens, on a server with a store for each tenant.",
+            "The tenant whose store it opens, on a server with a store for each tenant.",
             most=NAME_CHARS_MAX,
         ),
         *(one._replace(help=f"Opens the scope of this {one.name[:-3]}.") for one in SCOPES),
@@ -141,9 +141,9 @@ def _token_parameters() -> tuple[Parameter, ...]:
 SERVER_CALLS: tuple[Call, ...] = (
     Call(
         name="access",
-        title="Say who the caller is",
+        title="Show the caller's access",
         summary="Say what the caller may do",
-        help="Say what the token of the request may do: its role and its scopes.",
+        help="Show the access of the request's token: its role and its scopes.",
         parameters=(),
         result="CallerAccess",
         effect="read",
@@ -177,7 +177,7 @@ SERVER_CALLS: tuple[Call, ...] = (
         name="add_token",
         title="Add a token",
         summary="Add a token; its value is shown once",
-        help="Add a token to the tokens file. The answer has its value, which nothing keeps.",
+        help="Add a token to the tokens file. The answer has its value, which is not stored.",
         parameters=_token_parameters(),
         result="IssuedToken",
         effect="change",
@@ -188,7 +188,7 @@ SERVER_CALLS: tuple[Call, ...] = (
         name="rotate_token",
         title="Rotate a token",
         summary="Give a token another value, shown once",
-        help="Give a token another value; the old value opens nothing any more.",
+        help="Replace the value of a token; the old value is no longer valid.",
         parameters=(_name("The name of the token."),),
         result="IssuedToken",
         effect="change",
@@ -199,7 +199,7 @@ SERVER_CALLS: tuple[Call, ...] = (
         name="revoke_token",
         title="Revoke a token",
         summary="Take a token out of the tokens file",
-        help="Take a token out of the tokens file; it opens nothing any more.",
+        help="Remove a token from the tokens file; it is no longer valid.",
         parameters=(_name("The name of the token."),),
         result="RevokedToken",
         effect="end",
@@ -215,18 +215,18 @@ SERVER_CALLS: tuple[Call, ...] = (
             needed(
                 "tenant",
                 "text",
-                "Whose store is erased, with all that is in it.",
+                "The tenant whose store is erased.",
                 most=NAME_CHARS_MAX,
             ),
             Parameter(
                 "confirm",
                 "text",
-                "The name of the tenant again: nothing brings it back.",
+                "The name of the tenant again, because this cannot be undone.",
                 most=NAME_CHARS_MAX,
             ),
             flag(
                 "receipt",
-                "Sign what was erased, by the key of the store: keep its public key first.",
+                "Return a receipt signed by the key of the store; save its public key first.",
             ),
         ),
         result="TenantErasure",

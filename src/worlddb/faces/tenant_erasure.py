@@ -1,7 +1,7 @@
 """Tenant erasure: removes a tenant's store, the files beside it, and its key for good.
 
-The key is destroyed first. From then on nobody can read the store or any backup of it, whatever
-happens to the rest; a second run removes what a crash has left.
+The key is destroyed first. After that the store and its backups are unreadable, even if the program
+stops there; a second run removes the remaining files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantErasure(Plain):
-    """What is gone: the files, and whether a key was destroyed with them.
+    """The result of a tenant erasure: the removed files, and whether a key was destroyed.
 
-    `root_state` is the last state of the store; None if nobody could read it any more. `envelope`
-    is all of this, signed by the key of the store, if that was asked for: whoever is to check it
-    needs the public key from before.
+    `root_state` is the last state of the store; None if the store could not be read. `envelope` is
+    this result signed by the store's key, if a receipt was requested. To check it, one needs the
+    public key, which must be saved before the erasure.
     """
 
     tenant: str
@@ -88,9 +88,9 @@ def erase_tenant(settings: Settings, tenant: str, *, receipt: bool) -> TenantEra
 
 
 def _remove_files(path: str) -> tuple[str, ...]:
-    """Remove a store with all files that begin with its name; return their names."""
+    """Remove a store and all files whose names begin with its name; return their names."""
     folder, name = os.path.split(path)
-    # No tenant has a point in its name, so no file of another begins so.
+    # A tenant's name has no dot, so no other tenant's file has this prefix.
     found = [one for start in ("", ".") for one in Path(folder).glob(f"{start}{escape(name)}*")]
     try:
         for one in sorted(found, reverse=True):  # The store itself comes last.

@@ -1,4 +1,4 @@
-"""User paths: where a user's store and settings lie, and where the key of a store comes from.
+"""User paths: the paths of a user's store and settings, and the source of a store's key.
 
     --key-file  ▷  WORLDDB_KEY_FILE, WORLDDB_KEY, WORLDDB_KEYRING  ▷  the same in config.toml
 
@@ -26,9 +26,9 @@ APPLICATION = "worlddb"
 STORE = "memory.db"
 CONFIG = "config.toml"
 IN_MEMORY = ":memory:"
-SERVERS = ("postgresql://", "postgres://")  # How the addresses of databases on a server begin.
+SERVERS = ("postgresql://", "postgres://")  # Prefixes of the addresses of database servers.
 _PASSWORD = re.compile(r":[^/@\s]*@")
-VECTORS_END = "-vectors"  # The name of the file of vectors is that of the store with this end.
+VECTORS_END = "-vectors"  # Suffix of the vectors file, after the name of the store.
 
 
 def is_file(path: str) -> bool:
@@ -37,7 +37,7 @@ def is_file(path: str) -> bool:
 
 
 def shown_store(path: str) -> str:
-    """Return a store's address as it may be shown: without a password."""
+    """Return a store's address without its password, to be displayed."""
     return _PASSWORD.sub("@", path) if path.startswith(SERVERS) else path
 
 
@@ -63,7 +63,7 @@ def _home(xdg: str, default: str, windows: str) -> str:
 
 
 def checked_path(path: str) -> str:
-    """Return a path that SQLite can open.
+    """Return a path after a check that SQLite can open it.
 
     Raises:
         InvalidInputError: it is not UTF-8.
@@ -93,7 +93,7 @@ def toml_in(data: bytes, path: str) -> dict[str, Any]:
 def replace_private_file(
     path: str, text: str, check: Callable[[str], object] = lambda made: None
 ) -> None:
-    """Replace a file whole, readable by its owner alone; what `check` refuses is not put in place.
+    """Replace a file atomically, readable by its owner alone, unless `check` refuses the new text.
 
     Raises:
         OSError: it cannot be written.
@@ -113,7 +113,7 @@ def replace_private_file(
 def existing_store(path: str, advice: str = "give --db PATH or set WORLDDB_PATH") -> str:
     """Return the path of an existing store, so that a typing error creates no file.
 
-    `advice` says where another path can be given.
+    `advice` says how to give another path.
 
     Raises:
         StorageError: there is no store.
@@ -128,17 +128,17 @@ def existing_store(path: str, advice: str = "give --db PATH or set WORLDDB_PATH"
 
 
 def creatable_store(path: str) -> str:
-    """Return the path of a store that may be new; creates the user's data directory for it."""
+    """Return the path of a store that may not exist; creates the user's data directory for it."""
     if os.path.dirname(path) == data_directory():
         os.makedirs(data_directory(), mode=0o700, exist_ok=True)
     return path
 
 
-SERVICE = "worlddb"  # The service of a keyring entry that names none.
+SERVICE = "worlddb"  # The default service of a keyring entry.
 
 
 def store_key(settings: Settings) -> str | Path | None:
-    """Return the key that the settings give for a store; None if they give none.
+    """Return the key of a store from the settings; None if they have none.
 
     Raises:
         StoreKeyError: the keyring has no such key, or cannot be asked.
@@ -158,7 +158,7 @@ def store_key(settings: Settings) -> str | Path | None:
 
 
 def tenant_key(settings: Settings, path: str) -> str | Path | None:
-    """Return the key of a tenant's store: one of its own, made with its store, or that of all.
+    """Return the key of a tenant's store: its own, created with the store, or a shared one.
 
     Raises:
         StoreKeyError, StorageError: the key cannot be read or made.
@@ -170,21 +170,21 @@ def tenant_key(settings: Settings, path: str) -> str | Path | None:
     from worlddb.audit.store_files import make_key_file
 
     key = tenant_key_file(settings.stores_keys, path)
-    # A key that is gone is never made anew for a store that is there: it would fit nothing.
+    # A lost key of an existing store is not replaced: no new key could read the store.
     if not os.path.exists(path):
         make_key_file(str(key))
     return key
 
 
 def tenant_key_file(folder: str, path: str) -> Path:
-    """Return the file of the key of a tenant's store."""
+    """Return the path of the key file of a tenant's store."""
     from pathlib import Path
 
     return Path(folder, f"{Path(path).stem}.key")
 
 
 def new_keyring_key(name: str) -> str:
-    """Return the key of a name in the keyring, made if there is none yet."""
+    """Return the key with a name in the keyring; created if there is none."""
     from os import urandom
 
     found = _ask(name, "get_password")

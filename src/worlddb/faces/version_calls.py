@@ -1,4 +1,4 @@
-"""Version calls: files with their versions, and branches of a store."""
+"""Version calls: the calls of Memory on versioned files, and on branches of a store."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from worlddb.faces.call_parts import (
     needed,
 )
 
-# Branch calls: make, compare, merge and drop branches of a store; for administrators.
+# Branch calls: create, compare, merge and drop branches of a store; for administrators.
 
-BRANCH_NAME_CHARS_MAX = 64  # As many as a store takes.
+BRANCH_NAME_CHARS_MAX = 64  # The limit of a store.
 
 BRANCH_NAME = needed("name", "text", "The name of the branch.", most=BRANCH_NAME_CHARS_MAX)
 
@@ -38,9 +38,9 @@ BRANCH_CALLS: tuple[Call, ...] = (
     ),
     Call(
         name="create_branch",
-        title="Make a branch",
+        title="Create a branch",
         summary="Make a branch of the store",
-        help="Make a branch: a store of its own that begins as this one is now.",
+        help="Create a branch: a separate store that begins as a copy of this one.",
         parameters=(BRANCH_NAME,),
         result="Branch",
         effect="change",
@@ -50,7 +50,7 @@ BRANCH_CALLS: tuple[Call, ...] = (
     ),
     Call(
         name="branch_diff",
-        title="What a branch has",
+        title="Show the changes of a branch",
         summary="Show what was written to a branch and not merged yet",
         help="Show the nodes, edges and changes of a branch that were not merged yet.",
         parameters=(BRANCH_NAME,),
@@ -64,7 +64,7 @@ BRANCH_CALLS: tuple[Call, ...] = (
         name="merge",
         title="Merge a branch",
         summary="Write what a branch says into the store",
-        help="Write what a branch says into the store, as one commit; {undo} takes it back.",
+        help="Write the changes of a branch into the store, as one commit; {undo} can undo it.",
         parameters=(BRANCH_NAME, DRY_RUN),
         result="Merged",
         effect="change",
@@ -75,7 +75,7 @@ BRANCH_CALLS: tuple[Call, ...] = (
         name="drop_branch",
         title="Drop a branch",
         summary="Remove a branch",
-        help="Remove a branch with all that was written to it; return those that are left.",
+        help="Remove a branch with all its changes; return the remaining branches.",
         parameters=(BRANCH_NAME,),
         result="Branches",
         effect="end",
@@ -88,8 +88,8 @@ BRANCH_CALLS: tuple[Call, ...] = (
 
 # File calls: the calls of Memory on versioned files, for the table in `calls.py`.
 
-PATH_CHARS_MAX = 4_096  # As many bytes as a path may have.
-MATCHES_MAX = 1_000  # As many lines as one grep returns.
+PATH_CHARS_MAX = 4_096  # The limit of a path in bytes.
+MATCHES_MAX = 1_000  # The limit of one grep.
 
 
 def _text(name: str, help: str, **more: Any) -> Parameter:
@@ -99,7 +99,7 @@ def _text(name: str, help: str, **more: Any) -> Parameter:
 PATH = _text("path", "Path of the file, such as /notes/today.md.", required=True, positional=True)
 FOLDER = _text("path", "Path of the folder; / is the root.", default="/", positional=True)
 VERSION = Parameter("version", "id", "A version's id in hex, or its first 4 or more digits.")
-UNCHANGED = VERSION._replace(help="Only if this version, which was read, is the latest.")
+UNCHANGED = VERSION._replace(help="Only if this is still the latest version.")
 
 
 def _call(
@@ -111,7 +111,7 @@ def _call(
         title=title,
         summary=title,
         help=help,
-        # The command `files` takes them in its own way.
+        # The command `files` handles the parameters by itself.
         parameters=(*(one._replace(in_command=False) for one in given), *SCOPES),
         result=result,
         effect=effect,
@@ -135,15 +135,15 @@ FILE_CALLS: tuple[Call, ...] = (
     _call(
         "list_files",
         "List files",
-        "List what lies in a folder of the files of a scope.",
-        (FOLDER, flag("all", "Everything below, not only what lies directly in it."), AS_OF),
+        "List the contents of a folder in the files of a scope.",
+        (FOLDER, flag("all", "All levels below the folder."), AS_OF),
         "FileList",
         "read",
     ),
     _call(
         "read_file",
         "Read a file",
-        "Read a file: as it is now, in an earlier version, or as of a time.",
+        "Read a file: its latest version, an earlier one, or that of a time.",
         (PATH, VERSION, AS_OF),
         "FileText",
         "read",
@@ -151,7 +151,7 @@ FILE_CALLS: tuple[Call, ...] = (
     _call(
         "glob_files",
         "Find files by name",
-        "Find files by a pattern, such as /notes/**/*.md; one without / fits in any folder.",
+        "Find files by a glob, such as /notes/**/*.md; a glob without / matches in any folder.",
         (PATTERN, AS_OF),
         "FilePaths",
         "read",
@@ -162,14 +162,14 @@ FILE_CALLS: tuple[Call, ...] = (
         "Find lines in the files of a scope by a regular expression.",
         (
             PATTERN._replace(help="A regular expression."),
-            FOLDER._replace(positional=False, help="The folder to look in; / is all of it."),
-            _text("glob", "Only files that this pattern fits, such as *.md."),
-            flag("ignore_case", "Upper and lower case are the same."),
+            FOLDER._replace(positional=False, help="The folder to search; / is the root."),
+            _text("glob", "Only files that match this glob, such as *.md."),
+            flag("ignore_case", "Ignore upper and lower case."),
             flag("literal", "The pattern is plain text."),
             Parameter(
                 "limit",
                 "whole",
-                "How many lines to return at most.",
+                "The maximum number of lines to return.",
                 default=100,
                 least=1,
                 most=MATCHES_MAX,
@@ -181,10 +181,10 @@ FILE_CALLS: tuple[Call, ...] = (
     _call(
         "write_file",
         "Write a file",
-        "Write a file; folders are made as needed. The version before can still be read.",
+        "Write a file; missing folders are created. Earlier versions stay readable.",
         (
             PATH,
-            _content("text", "All that the file shall say."),
+            _content("text", "The whole new text of the file."),
             UNCHANGED,
             flag("new", "Only if the file does not exist yet."),
         ),
@@ -194,11 +194,11 @@ FILE_CALLS: tuple[Call, ...] = (
     _call(
         "edit_file",
         "Edit a file",
-        "Replace a piece of text in a file; the text has to occur exactly once.",
+        "Replace a piece of text in a file; the text must occur exactly once.",
         (
             PATH,
-            _content("old", "The text to replace, to the letter.", 1),
-            _content("new", "The text to put in its place."),
+            _content("old", "The exact text to replace.", 1),
+            _content("new", "The replacement."),
             flag("every", "Replace every occurrence."),
             UNCHANGED,
         ),
@@ -208,7 +208,7 @@ FILE_CALLS: tuple[Call, ...] = (
     _call(
         "move_file",
         "Move a file",
-        "Move a file, or a folder with everything in it. Versions go along.",
+        "Move a file, or a folder with all its contents. Files keep their versions.",
         (PATH, _text("target", "The new path.", required=True, positional=True)),
         "FileChange",
         "change",
@@ -216,7 +216,7 @@ FILE_CALLS: tuple[Call, ...] = (
     _call(
         "delete_file",
         "Delete a file",
-        "End a file, or a folder with everything in it. Its versions can still be read.",
+        "End a file, or a folder with all its contents. Versions stay readable.",
         (PATH, UNCHANGED),
         "FileChange",
         "end",

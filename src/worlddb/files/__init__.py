@@ -1,1 +1,1 @@
-"""Files: a world tree as a file tree with versions."""
+"""Files: a file tree with versions, stored as worlds."""

@@ -1,13 +1,12 @@
-"""File patterns: which paths and which lines a caller's pattern fits.
+"""File patterns: match paths by a glob, and lines by a text or a regular expression.
 
-    glob        ──path_matcher──▶ is this path meant
-    plain text  ──literal_lines─▶ the lines that hold it
-    expression  ──pattern_lines─▶ the lines that it is found in
+    glob                ──path_matcher──▶ a test of one path
+    plain text          ──literal_lines─▶ the matching lines
+    regular expression  ──pattern_lines─▶ the matching lines
 
-A pattern may be made to be slow. A glob and a plain text cannot be: they are matched without going
-back. A regular expression can take longer than a life for one line, and nothing stops a thread in
-it; it also keeps all other threads waiting. So another process compiles it and looks for it, and is
-ended when its time is over.
+A caller may give a pattern that is slow on purpose. Globs and plain texts are matched without
+backtracking. A regular expression may run for years on one line, cannot be stopped inside a thread,
+and blocks all other threads. So it runs in a process of its own, which is ended after `GREP_S_MAX`.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from worlddb.errors import InvalidInputError
 from worlddb.files.file_tree import parts_of
 from worlddb.model.inputs import encode_text
 
-PATTERN_BYTES_MAX = 4_096  # As a path; a pattern of a program is a hundredth of it.
-GREP_S_MAX = 5.0  # Who waits longer takes the call for lost; honest patterns read megabytes in it.
+PATTERN_BYTES_MAX = 4_096  # As long as a path; patterns that programs use are far shorter.
+GREP_S_MAX = 5.0  # A usual pattern reads megabytes in it, and callers wait no longer.
 Lines = list[tuple[int, int, str]]
-"""Of each line that was found: the place of its text, its number from 1 on, and what it says."""
+"""Matching lines: the index of the text, the line number from 1, and the line itself."""
 SEARCHER = """
 import json, re, sys
 given = json.load(sys.stdin)
@@ -45,7 +44,7 @@ json.dump({"matches": matches}, sys.stdout)
 
 
 def path_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return what tells whether a path matches a pattern.
+    """Return a function that tests whether a path matches a glob.
 
     Raises:
         InvalidInputError: the pattern is empty or too long.
@@ -60,7 +59,7 @@ def path_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _fits(names: Sequence[str], wanted: Sequence[str]) -> bool:
-    """Return whether a path fits; only the last `**` is ever tried again, so it is no power."""
+    """Return whether a path matches; only the last `**` is backtracked: quadratic time."""
     at = part = 0
     again: tuple[int, int] | None = None
     while at < len(names):
@@ -78,17 +77,17 @@ def _fits(names: Sequence[str], wanted: Sequence[str]) -> bool:
     return part == len(wanted)
 
 
-def literal_lines(wanted: str, texts: Sequence[str], *, ignore_case: bool, limit: int) -> Lines:
-    """Return the lines that hold a text, in linear time.
+def literal_lines(literal: str, texts: Sequence[str], *, ignore_case: bool, limit: int) -> Lines:
+    """Return the lines that contain a plain text, in linear time.
 
     Raises:
         InvalidInputError: the text is too long.
     """
-    encode_text(wanted, "pattern", PATTERN_BYTES_MAX)
-    wanted, found = wanted.casefold() if ignore_case else wanted, []
+    encode_text(literal, "pattern", PATTERN_BYTES_MAX)
+    literal, found = literal.casefold() if ignore_case else literal, []
     for at, text in enumerate(texts):
         for number, line in enumerate(text.splitlines(), 1):
-            if wanted in (line.casefold() if ignore_case else line):
+            if literal in (line.casefold() if ignore_case else line):
                 found.append((at, number, line))
                 if len(found) >= limit:
                     return found
@@ -96,10 +95,10 @@ def literal_lines(wanted: str, texts: Sequence[str], *, ignore_case: bool, limit
 
 
 def pattern_lines(pattern: str, texts: Sequence[str], *, ignore_case: bool, limit: int) -> Lines:
-    """Return the lines that a regular expression is found in; another process looks for them.
+    """Return the lines that match a regular expression, which runs in another process.
 
     Raises:
-        InvalidInputError: the pattern is wrong, too long or too slow.
+        InvalidInputError: the pattern is invalid, too long or too slow.
     """
     encode_text(pattern, "pattern", PATTERN_BYTES_MAX)
     flags = int(re.IGNORECASE if ignore_case else re.NOFLAG)
@@ -114,12 +113,12 @@ def pattern_lines(pattern: str, texts: Sequence[str], *, ignore_case: bool, limi
             check=True,
         )
     except subprocess.TimeoutExpired:
-        problem = f"takes more than {GREP_S_MAX:.0f} s on these files; make it simpler, give a glob"
+        problem = f"took more than {GREP_S_MAX:.0f} s; simplify it, or limit the files by a glob"
     except (OSError, subprocess.CalledProcessError) as error:
-        problem = f"could not be looked for: {error!s:.200}"
+        problem = f"the search process failed: {error!s:.200}"
     else:
         answer = json.loads(done.stdout)
         if "matches" in answer:
             return [(at, number, line) for at, number, line in answer["matches"]]
         problem = answer["error"]
-    raise InvalidInputError(f"pattern {pattern!r:.80}: {problem}; or say literal")
+    raise InvalidInputError(f"pattern {pattern!r:.80}: {problem}; for a plain text, set literal")

@@ -3,11 +3,11 @@
     home ─ Folder "/" ─┬─ Folder "notes" ─ File "today.md" ─┬─ Version "/notes/today.md" (ended)
                        └─ File "todo.md" ─ …                 └─ Version "/notes/today.md"
 
-A folder and a file are worlds that are only a name. What a file says is its live version; a new
-version supersedes the one before, and a deleted file has none. So nothing is lost, the state of a
-folder witnesses everything below it, and recall finds what files say.
+A folder and a file are worlds without content. The text of a file is the content of its live
+version. A new version supersedes the one before; a deleted file has no live version. So every old
+text stays readable, the state of a folder covers everything below it, and recall finds the texts.
 
-A folder or a file is found by its name through the content index, in one look-up for each part of
+A folder or a file is found by its name through the content index, with one look-up for each part of
 the path.
 """
 
@@ -25,12 +25,12 @@ from worlddb.model.records import Commit, Node, Plain
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow
 
-# File values: what the calls on files return.
+# File values: the results of the calls on files.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry(Plain):
-    """A file or a folder in a list; `version`, `bytes` and `modified` are those of a file."""
+    """A file or a folder in a list; `version`, `bytes` and `modified` are set for files only."""
 
     path: str
     kind: Literal["file", "folder"]
@@ -41,10 +41,10 @@ class FileEntry(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileText(Plain):
-    """What a file says in one version.
+    """The text of one version of a file.
 
-    `created` is when the file was made, `modified` when this version was written, `ended` when a
-    later version took its place. `created` of a version that was asked for is its own time.
+    `created` is when the file was created, `modified` when this version was written, `ended` when
+    it was superseded. For a version requested by id, `created` is the version's own time.
     """
 
     path: str
@@ -58,7 +58,7 @@ class FileText(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileVersion(Plain):
-    """One version of a file: where it lay, since and until when, and who wrote it."""
+    """One version of a file: its path, its validity, and its author."""
 
     path: str
     version: Id
@@ -70,7 +70,7 @@ class FileVersion(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange(Plain):
-    """What a change of files did. `version` is the file's version afterwards, None without one.
+    """The result of a change of files. `version` is the file's new version; None if it has none.
 
     `created` says whether the file was new. `commit` is None if nothing had to be written.
     """
@@ -83,7 +83,7 @@ class FileChange(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMatch(Plain):
-    """A line of a file that a pattern was found in; lines count from 1."""
+    """A line that matches a pattern; lines count from 1."""
 
     path: str
     line: int
@@ -92,21 +92,21 @@ class FileMatch(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileList(Plain):
-    """What lies in a folder, by path."""
+    """The contents of a folder, by path."""
 
     entries: tuple[FileEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilePaths(Plain):
-    """The paths of files that a pattern fits."""
+    """The paths of files that match a glob."""
 
     paths: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileMatches(Plain):
-    """The lines of files that a pattern was found in."""
+    """The lines of files that match a pattern."""
 
     matches: tuple[FileMatch, ...]
 
@@ -114,10 +114,10 @@ class FileMatches(Plain):
 # File tree.
 
 FOLDER, FILE, VERSION = "Folder", "File", "Version"
-NAME_BYTES_MAX = 255  # As on most file systems, so a tree can be copied to a disk.
-PATH_BYTES_MAX = 4_096  # As many as the name of a node, which a version has.
-GENERATIONS_MAX = 1_000  # A name that was deleted and made anew more often loses its oldest.
-PAGE_ROWS = 1_000  # Nodes of a folder that are read together; one that lives is enough.
+NAME_BYTES_MAX = 255  # The limit of most file systems, so a tree can be copied to a disk.
+PATH_BYTES_MAX = 4_096  # The limit of a node's name; the name of a version is its path.
+GENERATIONS_MAX = 1_000  # Deleted files of one name whose versions `history` still finds.
+PAGE_ROWS = 1_000  # Nodes of a folder that are read at a time.
 ROOT = "/"
 
 
@@ -139,7 +139,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def path_of(parts: Iterable[str]) -> str:
-    """Return the path of names, as the calls return it."""
+    """Return the path with these names."""
     return "/" + "/".join(parts)
 
 
@@ -158,9 +158,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """The tree of one home on one snapshot, as it is now or as it was `at` a time in microseconds.
+    """The tree of one home on one snapshot, now or as of `at`, a time in microseconds.
 
-    `home` is the row of the world that the tree lives in, None if that world is still to be made.
+    `home` is the row of the world that holds the tree; None if that world does not exist yet.
     """
 
     reader: Reader
@@ -174,12 +174,12 @@ class FileTree:
         return body.valid_from <= self.at and (body.valid_to is None or self.at < body.valid_to)
 
     def find(self, path: str) -> Place | None:
-        """Return what lies at a path; a folder only as long as it exists (`exists`)."""
+        """Return the file or folder at a path; a folder only while it exists (`exists`)."""
         place = self.node_at(path)
         return place if place is not None and self.exists(place) else None
 
     def node_at(self, path: str) -> Place | None:
-        """Return what lies at a path, also a folder from which everything has gone."""
+        """Return the file or folder at a path, also an emptied folder."""
         if self.home is None:
             return None
         found = self._child(self.home, FOLDER, ROOT)
@@ -192,10 +192,11 @@ class FileTree:
         return None if found is None else Place(path_of(names), found)
 
     def exists(self, place: Place, gone: Set[int] = frozenset()) -> bool:
-        """Return whether a folder exists at this time: something lives in it, or nothing ever did.
+        """Return whether a place exists at this time; a folder does while anything lives in it.
 
-        So it goes with the last thing in it, and comes back with the next, as in git. The root
-        folder stays, and a file exists anyhow. `gone` are folders that are known not to exist.
+        A folder that was created empty exists, too. As in git, a folder vanishes with its last
+        entry, and returns with the next one. The root folder and files always exist. `gone` are
+        folders known not to exist.
         """
         waiting = [place.body.row] if place.is_folder and place.path != ROOT else []
         is_found = not waiting
@@ -211,7 +212,7 @@ class FileTree:
         return is_found
 
     def _ever_in(self, folder: int) -> Iterator[BodyRow]:
-        """Yield what was written directly into a folder up to this time, ended or not."""
+        """Yield everything written directly into a folder up to this time, also ended nodes."""
         last = 0
         while rows := self.reader.children(folder, after=last, limit=PAGE_ROWS):
             for body in self.reader.bodies(rows):
@@ -220,7 +221,7 @@ class FileTree:
             last = rows[-1]
 
     def need(self, path: str, kind: str | None = None) -> Place:
-        """Return what lies at a path.
+        """Return the file or folder at a path, which must exist.
 
         Raises:
             NotFoundError: nothing lies there.
@@ -243,9 +244,9 @@ class FileTree:
     def generations(
         self, world: int, type_: str, name: str, *, now_only: bool = False, all: bool = False
     ) -> Iterator[BodyRow]:
-        """Yield the nodes of a name in a world, the latest first; with `all` also ended ones."""
+        """Yield the nodes of a name in a world, the latest first; with `all`, also ended ones."""
         key = content_key(type_, name, "", world)
-        # Ended ones count: the live one is always among the last few.
+        # Ended nodes count: the live one is always among the last few.
         rows = self.reader.alike([key], 0, 8 if now_only else GENERATIONS_MAX)
         found = {body.row: body for body in self.reader.bodies(rows)}
         for row in rows:
@@ -255,7 +256,7 @@ class FileTree:
                 yield body
 
     def inside(self, folders: list[Place]) -> list[Place]:
-        """Return the nodes directly in some folders, by path; also folders that do not exist."""
+        """Return the nodes directly in some folders, by path; also emptied folders."""
         rows = self.reader.children_of([one.body.row for one in folders])
         held = {one.body.row: one.path.rstrip("/") for one in folders}
         return sorted(
@@ -271,7 +272,7 @@ class FileTree:
         """Return everything below a folder, by path; with `depth`, so many levels."""
         found = self.nodes_below(place, depth)
         needed, gone = set[int | None](), set[int]()
-        for one in reversed(found):  # What is inside a folder comes before it.
+        for one in reversed(found):  # The contents of a folder come before the folder.
             if one.body.row in needed or self.exists(one, gone):
                 needed.add(one.body.parent)
             else:
@@ -279,7 +280,7 @@ class FileTree:
         return [one for one in found if one.body.row not in gone]
 
     def nodes_below(self, place: Place, depth: int | None = None) -> list[Place]:
-        """Return everything below a folder, also folders from which everything has gone."""
+        """Return everything below a folder, also emptied folders."""
         found: list[Place] = []
         level = [place] if place.is_folder else []
         while level and depth != 0:
@@ -301,7 +302,7 @@ class FileTree:
         return {body.parent: nodes[body.row] for body in bodies if body.parent is not None}
 
     def history(self, path: str) -> list[Node]:
-        """Return all versions that ever lay at a path, and where they came from; latest first."""
+        """Return all versions that ever had a path, and those before a move; latest first."""
         if self.home is None:
             return []
         found = list(self.generations(self.home, FOLDER, ROOT, all=True))

@@ -3,18 +3,17 @@
 Every call that changes something is one commit. Nothing is overwritten: a new version supersedes
 the old one, which `history` lists and `read(version=…)` returns.
 
-F1  A version is a node; its id is the version that `expected` is compared with, inside the
-    transaction that writes. So of two writers who have read the same version one is refused.
-F2  A file has at most one live version; a deleted file ends, and never comes back. The same path
-    can be written again.
-F3  A folder exists as long as something lives in it, or was made empty. Its node does not end with
-    the last file: so a deletion that is undone, or a merged branch, finds the folder again.
+F1  A version is a node; its id is what `expected` is compared with, inside the transaction that
+    writes. So if two writers have read the same version, the second one gets a conflict.
+F2  A file has at most one live version. A deleted file ends for good; its path can be used again.
+F3  A folder exists while something lives in it, or if it was created empty. Its node does not end
+    with its last file, so the undo of a deletion, or the merge of a branch, finds the folder.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -49,37 +48,48 @@ from worlddb.write.transaction import Transaction
 
 ANY = "any"
 """As `expected`: write whatever version there is."""
-MATCHES_MAX = 1_000  # Lines that one grep returns; more are read by nobody.
+FOLDERS_MAX = 100  # Each is a world in the one above, so what it costs grows with its depth.
+MATCHES_MAX = 1_000  # Lines that one grep returns; nobody reads more.
 
 
 @dataclass(frozen=True, slots=True)
 class FilesHome:
-    """The world that a tree lives in: how to find its row, and how to make it."""
+    """The world that holds a tree: how to find its row, and how to create it."""
 
     find: Callable[[Reader], int | None]
     make: Callable[[Transaction], Id]
 
 
+Repeats = Callable[[Reader, str], Collection[str]]
+
+
+def no_repeats(reader: Reader, text: str) -> Collection[str]:
+    """Return no origins: who writes speaks for themselves."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of one world. Paths begin with `/`; folders are made as they are needed.
+    """The files of one world. Paths begin with `/`; missing folders are created.
 
-    `memory.files` has the files of a scope, `db.files(world)` those of any world.
+    `memory.files` has the files of a scope, `db.files(world)` those of any world. `repeats` returns
+    the origins of the less trusted texts that a text repeats.
     """
 
     store: Store
     transact: Callable[[str], AbstractContextManager[Transaction]]
     home: FilesHome
     actor: str
+    repeats: Repeats = no_repeats
 
     # -- reading -----------------------------------------------------------------------------------
 
     def list(
         self, path: str = ROOT, *, depth: int | None = 1, as_of: Instant | None = None
     ) -> list[FileEntry]:
-        """Return what lies in a folder, by path; `depth` levels of it, or all with None.
+        """Return the contents of a folder, by path: `depth` levels, or all with None.
 
-        A file is listed by itself. The root folder of an empty tree is an empty list.
+        The path of a file lists the file alone. An empty tree has no entries.
 
         Raises:
             NotFoundError: there is no such file or folder.
@@ -93,7 +103,7 @@ class Files:
             return _entries(tree, tree.below(place, depth) if place.is_folder else [place])
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or a folder lies at a path.
+        """Return whether there is a file or a folder at a path.
 
         Raises:
             InvalidInputError: the path is wrong.
@@ -104,7 +114,7 @@ class Files:
     def read(
         self, path: str, *, version: bytes | str | None = None, as_of: Instant | None = None
     ) -> FileText:
-        """Return what a file says: now, as of a time, or in a version, deleted or not.
+        """Return the text of a file: now, as of a time, or of a version, deleted or not.
 
         Raises:
             NotFoundError: there is no such file, or it has no such version.
@@ -132,7 +142,7 @@ class Files:
             return [] if place is None else _texts(tree, _files(tree, place))
 
     def history(self, path: str) -> Sequence[FileVersion]:
-        """Return the versions of a file, the latest first; those before a move, too.
+        """Return the versions of a file, the latest first, including those before a move.
 
         Raises:
             NotFoundError: no file ever lay there.
@@ -156,10 +166,10 @@ class Files:
             ]
 
     def glob(self, pattern: str, *, as_of: Instant | None = None) -> Sequence[str]:
-        """Return the paths of the files that match, such as `/notes/**/*.md`.
+        """Return the paths of the files that match a glob, such as `/notes/**/*.md`.
 
-        `*` and `?` stay inside one name; `**` stands for any number of folders. A pattern without a
-        slash is looked for in every folder.
+        `*` and `?` match within one name; `**` matches any number of folders. A glob without a
+        slash matches in every folder.
 
         Raises:
             InvalidInputError: the pattern is empty.
@@ -180,10 +190,10 @@ class Files:
         literal: bool = False,
         limit: int = MATCHES_MAX,
     ) -> Sequence[FileMatch]:
-        """Return the lines that a regular expression is found in, by path and line.
+        """Return the lines that match a regular expression, by path and line.
 
-        With `literal` the pattern is plain text. `glob` leaves the files that match it. A regular
-        expression has a few seconds: some take longer than a life for one line.
+        With `literal`, the pattern is plain text. `glob` limits the files. A regular expression
+        that takes more than some seconds is refused.
 
         Raises:
             InvalidInputError: the pattern or the path is wrong, or the pattern takes too long.
@@ -209,11 +219,11 @@ class Files:
         expected: bytes | str | None = ANY,
         metadata: Mapping[str, Any] | None = None,
     ) -> FileChange:
-        """Write a file; its folders are made as they are needed.
+        """Write a file; missing folders are created.
 
-        `expected` is the version that the caller has read: another one now is a conflict. With
-        None the file must not exist yet; by default whatever is there is replaced. A text that is
-        there already is not written again.
+        `expected` is the version that the caller has read. If the file has another version now,
+        that is a conflict. With None the file must not exist yet; by default any version is
+        replaced. If the file has this text already, nothing is written.
 
         Raises:
             ConflictError: another version is there, or a folder.
@@ -235,7 +245,7 @@ class Files:
         every: bool = False,
         expected: bytes | str | None = ANY,
     ) -> FileChange:
-        """Replace a piece of text in a file; it has to occur once, unless `every` is on.
+        """Replace a piece of text in a file; it must occur exactly once, unless `every` is set.
 
         Raises:
             NotFoundError: there is no such file, or the text is not in it.
@@ -255,11 +265,11 @@ class Files:
                     "text around it, or replace every one"
                 )
             text = file.text.replace(old, new)
-            version, _ = changes.write(path, text, expected, file.metadata)
+            version, _ = changes.write(path, text, expected, file.metadata, amends=True)
         return self._change(path, version, changes)
 
     def move(self, source: str, target: str, *, replace: bool = False) -> FileChange:
-        """Move a file or a folder with everything in it. Versions go with their file.
+        """Move a file, or a folder with all its contents. A file keeps its versions.
 
         Raises:
             NotFoundError: there is no such file or folder.
@@ -276,9 +286,9 @@ class Files:
         return self._change(target, version, changes)
 
     def delete(self, path: str, *, expected: bytes | str | None = ANY) -> FileChange:
-        """End a file, or a folder with everything in it. Its versions can still be read.
+        """End a file, or a folder with all its contents. The versions stay readable.
 
-        A folder from which the last thing has gone is gone, too.
+        A folder vanishes with its last entry.
 
         Raises:
             NotFoundError: there is no such file or folder.
@@ -291,7 +301,7 @@ class Files:
         return self._change(path, None, changes)
 
     def make_folder(self, path: str) -> FileChange:
-        """Make a folder, and those above it. A folder that is there already stays as it is.
+        """Create a folder and its missing parents. An existing folder stays as it is.
 
         Raises:
             ConflictError: a file lies there.
@@ -303,9 +313,9 @@ class Files:
 
     @contextmanager
     def changes(self) -> Iterator[FileChanges]:
-        """Several changes as one commit: `with files.changes() as changes: changes.write(…)`."""
+        """Make several changes one commit: `with files.changes() as changes: changes.write(…)`."""
         with self.transact(self.actor) as tx:
-            yield FileChanges(tx, self.home)
+            yield FileChanges(tx, self.home, self.repeats)
 
     def _change(
         self, path: str, version: Id | None, changes: FileChanges, *, created: bool = False
@@ -319,7 +329,7 @@ class Files:
 
     @contextmanager
     def tree(self, as_of: Instant | None = None) -> Iterator[FileTree]:
-        """Yield the tree on one snapshot, as it is now or as it was then."""
+        """Yield the tree on one snapshot, now or as of a time."""
         at = None if as_of is None else to_micros(as_of, "as_of")
         with self.store.read() as reader:
             yield FileTree(reader, self.home.find(reader), at)
@@ -327,24 +337,25 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Changes of files inside one transaction."""
+    """Changes of files inside one open transaction."""
 
     tx: Transaction
     home: FilesHome
+    repeats: Repeats = no_repeats
 
     @property
     def tree(self) -> FileTree:
-        """The tree as it is in this transaction."""
+        """The tree as this transaction sees it."""
         reader = self.tx.reader
         return FileTree(reader, self.home.find(reader))
 
     def read(self, path: str) -> FileText:
-        """Return what a file says."""
+        """Return the text of a file."""
         place = self.tree.need(path, FILE)
         return _text(place, self.tree.versions([place])[place.body.row])
 
     def find(self, path: str) -> FileText | None:
-        """Return what a file says, None if there is no such file."""
+        """Return the text of a file; None if there is no such file."""
         place = self.tree.find(path)
         if place is None or place.is_folder:
             return None
@@ -357,11 +368,13 @@ class FileChanges:
         expected: bytes | str | None = ANY,
         metadata: Mapping[str, Any] | None = None,
         *,
-        follows: Id | None = None,
+        follows: Node | None = None,
+        amends: bool = False,
     ) -> tuple[Id, bool]:
         """Write a file; return its version, and whether the file is new.
 
-        `follows` is the version of a file that is moved here.
+        `follows` is the version of a file that is moved to this path. A version has the origins of
+        the one that it `amends`, or keeps a line of: their trust does not rise.
         """
         *folders, name = parts_of(path)
         text = self._without_secrets(text)
@@ -382,19 +395,24 @@ class FileChanges:
         else:
             file = Id(place.body.id)
         whole = path_of([*folders, name])
-        made = self.tx.create_node(type=VERSION, name=whole, content=text, parent=file)
+        origins = {*self.repeats(self.tx.reader, text), *(follows.origins if follows else ())}
+        if old is not None and (amends or _keeps_a_line(old.content, text)):
+            origins.update(old.origins)
+        made = self.tx.create_node(
+            type=VERSION, name=whole, content=text, parent=file, origin=sorted(origins)
+        )
         if made.origins and not TrustLevels(self.tx.reader).of(made):
             raise RejectedError(f"{whole}: what {made.origin!r} says is held in quarantine here")
         if metadata:
             self.tx.add_metadata(made.id, metadata)
-        for before in (follows, None if old is None else old.id):
-            if before is not None and self.tx.outranks(before, made.id):
+        for before in (follows, old):
+            if before is not None and self.tx.outranks(before.id, made.id):
                 raise RejectedError(
-                    f"{whole}: {before.short} is more trusted than who writes here; write another "
-                    "file instead"
+                    f"{whole}: {before.id.short} is more trusted than who writes here; write "
+                    "another file instead"
                 )
             if before is not None:
-                self.tx.write_edge("supersedes", made.id, before)
+                self.tx.write_edge("supersedes", made.id, before.id)
         return made.id, place is None
 
     def move(self, source: str, target: str, replace: bool) -> Id | None:
@@ -410,12 +428,12 @@ class FileChanges:
         last = None
         for file, node in zip(moved, _versions(tree, moved), strict=True):
             path = path_of(parts_of(target) + parts_of(file.path.removeprefix(place.path)))
-            last, _ = self.write(path, node.content, ANY, node.metadata, follows=node.id)
+            last, _ = self.write(path, node.content, ANY, node.metadata, follows=node)
         self._end(tree, place)
         return None if place.is_folder else last
 
     def delete(self, path: str, expected: bytes | str | None = ANY) -> None:
-        """End a file, or a folder with everything in it."""
+        """End a file, or a folder with all its contents."""
         tree = self.tree
         place = tree.need(path)
         if expected != ANY:
@@ -424,7 +442,14 @@ class FileChanges:
         self._end(tree, place)
 
     def folder(self, names: Sequence[str]) -> Id:
-        """Return a folder, made with those above it if it is not there."""
+        """Return a folder; it and its missing parents are created.
+
+        Raises:
+            InvalidInputError: it is too deep.
+        """
+        if len(names) > FOLDERS_MAX:
+            told = path_of(names)
+            raise InvalidInputError(f"path {told!r:.80}: more than {FOLDERS_MAX} folders deep")
         home = self.home.find(self.tx.reader)
         parent = self.home.make(self.tx) if home is None else Id(self.tx.reader.world(home).id)
         for depth in range(len(names) + 1):
@@ -439,7 +464,7 @@ class FileChanges:
         return parent
 
     def make_folder(self, names: Sequence[str]) -> None:
-        """Make a folder that exists, whether something lives in it or not."""
+        """Create a folder that exists even while it is empty."""
         tree = self.tree
         place = tree.node_at(path_of(names))
         if place is not None and not tree.exists(place):
@@ -447,7 +472,7 @@ class FileChanges:
         self.folder(names)
 
     def _without_secrets(self, text: str) -> str:
-        """Return a text as the rule of the scope for secrets wants it.
+        """Return a text as the scope's rule for secrets requires.
 
         Raises:
             RejectedError: the scope refuses texts with secrets.
@@ -485,13 +510,19 @@ def world_files(
     return Files(store, transact, home, actor)
 
 
+def _keeps_a_line(old: str, new: str) -> bool:
+    """Return whether a text has a line with a word from an older one."""
+    lines = {line.strip() for line in old.splitlines() if any(map(str.isalnum, line))}
+    return any(line.strip() in lines for line in new.splitlines())
+
+
 def _refuse_root(path: str) -> None:
     if not parts_of(path):
         raise InvalidInputError("path: name a file or a folder below /")
 
 
 def _expect(path: str, expected: bytes | str | None, held: Node | None) -> None:
-    """Refuse a change that was prepared on another version than the present one."""
+    """Raise a conflict if the present version is not the expected one."""
     if expected == ANY:
         return
     if expected is None:
@@ -519,7 +550,7 @@ def _texts(tree: FileTree, files: list[Place]) -> list[FileText]:
 
 
 def _text(place: Place | str, node: Node) -> FileText:
-    """Return a version; of a file that is there, with the time that the file was made."""
+    """Return a version of a file; given a place, with the time that the file was created."""
     return FileText(
         path=place.path if isinstance(place, Place) else place,
         text=node.content,

@@ -93,7 +93,7 @@ def vetoes_of(left: Name, right: Name, likeness: Likeness, person: bool) -> list
         ("a person and a firm", (left.legal and right.titles) or (right.legal and left.titles)),
         # The University of Washington is not Washington University.
         ("order differs", likeness.turned and (left.ordered or right.ordered)),
-        ("a letter is no word", _has_no_initial(left, right, likeness, person)),
+        ("a letter is not a word", _has_no_initial(left, right, likeness, person)),
     )
     return [reason for reason, holds in vetoes if holds]
 

@@ -23,7 +23,7 @@ from worlddb.errors import InvalidInputError
 from worlddb.language.language_reader import Dated, Mention
 from worlddb.model.drafts import DraftEdge, DraftNode, Message, Span
 from worlddb.model.inputs import EPOCH, from_micros, to_micros
-from worlddb.model.origin import Origin, lowered
+from worlddb.model.origin import Origin, origin_of_write
 
 Spans = dict[tuple[int, int, int], Span]
 """Spans by message, start and end, so that a stretch of text is evidence only once."""
@@ -326,7 +326,7 @@ def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
             speaker=who,
             at=at,
             id=key if key is None or who == speaker else f"{key}/{who}",
-            origin=lowered(origin, SPOKEN_BY.get(who)),
+            origin=origin_of_write(origin, SPOKEN_BY.get(who)),
         )
         for who, texts in said.items()
     ]

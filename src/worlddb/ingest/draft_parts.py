@@ -24,7 +24,16 @@ from worlddb.language.text_tokens import node_words
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftEdge, Message
 from worlddb.model.inputs import to_micros
-from worlddb.model.origin import FULL, INDEPENDENT, NOTE, ORIGINS, USER, Origin, least, level_of
+from worlddb.model.origin import (
+    FULL,
+    INDEPENDENT,
+    NOTE,
+    ORIGINS,
+    USER,
+    Origin,
+    least_trusted,
+    trust_level,
+)
 from worlddb.model.records import Node
 from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
@@ -57,14 +66,14 @@ Origins: TypeAlias = Mapping[str, Sequence[str]]
 def confirms(reader: Reader, there: Node, origins: Sequence[str]) -> bool:
     """Return whether `origins` confirm by themselves what a less trusted text says."""
     levels = TrustLevels(reader)
-    own = level_of(origins, levels.settings(there.parent))
+    own = trust_level(origins, levels.settings(there.parent))
     return own > levels.of(there) and INDEPENDENT.issuperset(origins)
 
 
 def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
     """Return the keys of drafted nodes that are not fully trusted in their world."""
     settings = TrustLevels(reader).settings(home)
-    return frozenset(key for key in origins if level_of(origins[key], settings) < FULL)
+    return frozenset(key for key in origins if trust_level(origins[key], settings) < FULL)
 
 
 def held_back(reader: Reader, request: R, home: Id) -> R:
@@ -74,7 +83,7 @@ def held_back(reader: Reader, request: R, home: Id) -> R:
     """
     asked: Any = request
     settings = TrustLevels(reader).settings(home)
-    held = {key for key, said in asked.origins.items() if not level_of(said, settings)}
+    held = {key for key, said in asked.origins.items() if not trust_level(said, settings)}
     if not held:
         return request
     drafted = asked.draft
@@ -106,7 +115,8 @@ def origins_of(
     has the most trusted origin among its messages, because anybody may mention a name.
     """
     given = _heard_before(
-        messages, [least(one for one in (message.origin, whole) if one) for message in messages]
+        messages,
+        [least_trusted(one for one in (message.origin, whole) if one) for message in messages],
     )
     if all(one == USER for one in given):
         return {}
@@ -132,8 +142,8 @@ def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[s
     found = []
     for message, origin in zip(messages, origins, strict=True):
         if origin == "assistant" and heard.sentences:
-            origin = least((origin, *heard.repeated_in(message.text)))
-        elif level_of((origin,)) < FULL:
+            origin = least_trusted((origin, *heard.repeated_in(message.text)))
+        elif trust_level((origin,)) < FULL:
             heard.add(origin, message.text)
         found.append(origin)
     return found
@@ -197,7 +207,7 @@ def with_origin(edge: DraftEdge, origins: Origins, memory: str) -> DraftEdge:
     turns = [f"{TURN_KEY}{span.message}" for span in edge.spans]
     said = {one for key in turns for one in origins.get(key, ())}
     said = said or set(origins.get(memory, ()))
-    return replace(edge, metadata={**edge.metadata, NOTE: least(said)}) if said else edge
+    return replace(edge, metadata={**edge.metadata, NOTE: least_trusted(said)}) if said else edge
 
 
 def with_echoes(
@@ -254,6 +264,13 @@ def with_repeats(
         if more and not node.resolvable:
             found[node.key] = tuple(sorted({*found.get(node.key, ()), *more}))
     return found
+
+
+def repeated_origins(
+    reader: Reader, text: str, inside: Callable[[Iterable[int]], set[int]]
+) -> set[str]:
+    """Return the origins of the less trusted texts of a world that a text repeats."""
+    return _HeardTexts(reader, inside).repeated_in(text)
 
 
 @dataclass(frozen=True, slots=True)

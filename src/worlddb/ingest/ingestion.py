@@ -37,7 +37,14 @@ from worlddb.ingest.plan import Outcome, RefusedRelationError, Relation, WritePl
 from worlddb.ingest.write_request import NOTHING, Target, WorldDestination, WriteRequest
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
-from worlddb.model.inputs import Instant, Limits, check_choice, check_whole, from_micros, to_micros
+from worlddb.model.inputs import (
+    Instant,
+    Limits,
+    check_choice,
+    check_integer,
+    from_micros,
+    to_micros,
+)
 from worlddb.model.origin import Origin
 from worlddb.model.records import NOW, Commit, Plain, Proposal
 from worlddb.ontology.registry import Registry
@@ -484,7 +491,7 @@ class Ingestion:
     ) -> Extracted:
         """Extract the queued texts; see `WorldDB.extract_pending`."""
         if limit is not None:
-            check_whole(limit, "limit", 1)
+            check_integer(limit, "limit", 1)
         with self.store.read() as reader:
             todo = [
                 entry

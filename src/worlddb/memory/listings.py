@@ -28,7 +28,7 @@ from worlddb.memory.reads import (
 from worlddb.memory.results import Page, ReadPage, Remembered, Scope, ScopePage
 from worlddb.memory.scope_view import CHUNK, CallerScopes, filtered_view, find_inside, page
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_choice, check_whole, to_micros
+from worlddb.model.inputs import Instant, check_choice, check_integer, to_micros
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -99,7 +99,7 @@ def fading(
         InvalidInputError: an argument is wrong.
         RejectedError: the scope is outside the bounds of this memory.
     """
-    check_whole(limit, "limit", 1, PAGE_MAX)
+    check_integer(limit, "limit", 1, PAGE_MAX)
     check_fading(limit, below)
     engine, settings = reader.db.engine, RetentionSettings()
     engine.recalls.flush()
@@ -147,7 +147,7 @@ def pending(reader: MemoryReader, *, limit: int = 50, **scope: Unpack[ScopeIds])
         InvalidInputError: an argument is wrong.
         RejectedError: the scope is outside the bounds of this memory.
     """
-    check_whole(limit, "limit", 1, PAGE_MAX)
+    check_integer(limit, "limit", 1, PAGE_MAX)
     with reader.scopes.viewing(reader.scopes.groups(scope)) as view:
         queue = [entry.pending for entry in queue_entries(view.reader)]
         rows = {row: one for one in queue if (row := view.reader.node_row(one.id)) is not None}
@@ -218,7 +218,7 @@ def interior(
         NotFoundError: there is no such world here.
         RejectedError: the scope is outside the bounds of this memory.
     """
-    check_whole(limit, "limit", 1, PAGE_MAX)
+    check_integer(limit, "limit", 1, PAGE_MAX)
     scopes = reader.scopes
     groups = scopes.groups(scope)
     with scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
@@ -298,7 +298,7 @@ def list_scopes(
         InvalidInputError: no such kind, or an argument is wrong.
     """
     scopes = reader.scopes
-    check_whole(limit, "limit", 1, PAGE_MAX)
+    check_integer(limit, "limit", 1, PAGE_MAX)
     if kind is not None:
         check_choice(kind, "kind", KINDS)
     with scopes.viewing(scopes.bounds, ended=include_retired) as view:
@@ -430,12 +430,12 @@ def reads(reader: MemoryReader, *, limit: int = 100, **scope: Unpack[ScopeIds]) 
     Only a store that was opened with `audit_reads=True` records reads.
 
     Raises:
-        InvalidInputError: a scope is badly named, or the limit is no number from 1 to 1,000.
+        InvalidInputError: a scope is badly named, or the limit is not a number from 1 to 1,000.
         RejectedError: this memory is bound; the record is for administrators.
         StorageError: the record cannot be read.
     """
     reader.scopes.refuse_bound("the record of reads")
-    check_whole(limit, "limit", 1, PAGE_MAX)
+    check_integer(limit, "limit", 1, PAGE_MAX)
     named = {str(name) for group in groups_of(scope) for name in group}
     entries = audited_reads(reader.db.engine.store)
     found = [one for one in entries if not named or named.intersection(one.scopes)]

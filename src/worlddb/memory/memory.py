@@ -36,7 +36,7 @@ from worlddb.memory.scoped_files import ScopedFiles, scope_files
 from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.drafts import Extractor
-from worlddb.model.origin import Origin, at_most
+from worlddb.model.origin import Origin, less_trusted_of
 from worlddb.model.records import ScopeIds, groups_of
 from worlddb.world_db import WorldDB
 
@@ -123,7 +123,7 @@ class Memory:
                 extractor=extractor,
                 recluster=recluster,
                 supersede=supersede,
-                origin=at_most(origin, None),
+                origin=less_trusted_of(origin, None),
             )
         )
         self.background: Background | None = None
@@ -194,12 +194,12 @@ class Memory:
         """
         self._writer.scopes.named(scope, "bound")
         scopes = self._writer.scopes.bound(groups_of(scope), writes_into)
-        origin, actor = at_most(origin, self._writer.origin), actor or self._writer.actor
+        origin, actor = less_trusted_of(origin, self._writer.origin), actor or self._writer.actor
         return self._with(replace(self._writer, scopes=scopes, actor=actor, origin=origin))
 
     def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> Memory:
         """Return this memory for a caller with another actor, and of this `origin` at best."""
-        origin, actor = at_most(origin, self._writer.origin), actor or self._writer.actor
+        origin, actor = less_trusted_of(origin, self._writer.origin), actor or self._writer.actor
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
     def _with(self, writer: MemoryWriter, db: WorldDB | None = None) -> Memory:

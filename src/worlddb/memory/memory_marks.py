@@ -116,7 +116,7 @@ def _seconds(ttl: Ttl) -> float:
     """Return a time to live in seconds.
 
     Raises:
-        InvalidInputError: it is no time span above zero.
+        InvalidInputError: it is not a time span above zero.
     """
     seconds: float | None = None
     if isinstance(ttl, timedelta):
@@ -192,10 +192,10 @@ def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> 
     """Return the names and aliases of a call after checking them.
 
     Raises:
-        InvalidInputError: something is no name, or nobody can tell whose an alias is.
+        InvalidInputError: something is not a name, or nobody can tell whose an alias is.
     """
-    said = () if names is None else check_names(names, "names")
-    if aliases is None:
+    said = check_names(names, "names") if names else ()
+    if not aliases:
         return StatedNames(said, {})
     if not isinstance(aliases, Mapping):
         if len(said) != 1:
@@ -204,9 +204,9 @@ def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> 
                 f"exactly one name in `names`, not {len(said)}"
             )
         aliases = {said[0]: aliases}
-    owners = check_names(tuple(aliases), "aliases") if aliases else ()
+    owners = check_names(tuple(aliases), "aliases")
     given: Iterable[Any] = aliases.values()
-    each = (check_names(more, "aliases") for more in given)
+    each = (check_names(more, "aliases") if more else () for more in given)
     return StatedNames(said, dict(zip(owners, each, strict=True)))
 
 

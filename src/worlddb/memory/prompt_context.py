@@ -20,7 +20,7 @@ from worlddb.memory.memory_marks import PINNED, TAGS
 from worlddb.memory.reads import MemoryReader, granted
 from worlddb.memory.results import PromptContext, Remembered
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_whole
+from worlddb.model.inputs import Instant, check_integer
 from worlddb.model.records import ScopeIds, said_by
 from worlddb.model.text_safety import tokens_at_most, visible
 from worlddb.recall.hits import Hit, Recall
@@ -163,7 +163,7 @@ def context(
         RejectedError: the scope is outside the bounds of this memory.
         ProviderError: the embedder failed or is missing.
     """
-    check_whole(max_tokens, "max_tokens", 1)
+    check_integer(max_tokens, "max_tokens", 1)
     if query is not None and not isinstance(query, str):
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
     options = {"as_of": as_of, "known_at": known_at, "types": types}

@@ -31,7 +31,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
-from worlddb.model.inputs import Instant, check_whole, check_words
+from worlddb.model.inputs import Instant, check_integer, check_words
 from worlddb.model.origin import FULL, LEVELS
 from worlddb.model.records import (
     WHOLES,
@@ -351,7 +351,7 @@ class MemoryReader:
         Raises:
             InvalidInputError, RejectedError: as `list`.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         chosen = None if types is None else check_words(types, "types")
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(

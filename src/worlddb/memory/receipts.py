@@ -104,7 +104,7 @@ def export(
     groups = reader.scopes.groups(scope)
     if confirm is not None:
         check_confirmed(confirm, named, "export")
-    # What is inside scopes of two kinds is no world, so it has no files.
+    # What is inside scopes of two kinds is not a world, so it has no files.
     is_whole = groups == ((named[0],),)
     with reader.scopes.viewing(groups, ended=True) as view:
         rows = generations(view.reader, named[0])[-1:]
@@ -389,14 +389,14 @@ def verify_receipt(
     checked.
 
     Raises:
-        FormatError: it is no receipt.
+        FormatError: it is not a receipt.
         InvalidInputError: there is nothing to compare with, or the key is no key.
         RejectedError: its scope is outside the bounds of this memory.
         StorageError: the key of the store cannot be read.
     """
     db, own = reader.db, reader.scopes
     if not isinstance(receipt, Mapping):
-        raise FormatError("this is no receipt: a receipt is a JSON object")
+        raise FormatError("this is not a receipt: a receipt is a JSON object")
     envelope = receipt_in(receipt)
     kind = next((one for one in KINDS if one == envelope.get("payloadType")), RECALL_RECEIPT)
     payload = opened_payload(envelope, kind, _public_key(db, public_key))

@@ -46,7 +46,7 @@ from worlddb.memory.writes import (
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import Draft, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import lowered
+from worlddb.model.origin import origin_of_write
 from worlddb.model.records import DOCUMENT, NOW, WHOLES, Groups, Node
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
@@ -136,7 +136,7 @@ def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
 
 def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerms) -> Written:
     """Replace a memory by another text; see `Memory.amend`."""
-    at, scope, origin = stated.at, stated.scope, lowered(stated.origin, writer.origin)
+    at, scope, origin = stated.at, stated.scope, origin_of_write(stated.origin, writer.origin)
     if not isinstance(text, str):
         raise InvalidInputError(f"text: give text, not {type(text).__name__}")
     messages_of(text)  # An empty text is refused, as by `write`.

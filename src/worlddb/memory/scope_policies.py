@@ -39,8 +39,8 @@ from worlddb.memory.scope_view import (
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Message
-from worlddb.model.inputs import check_choice, check_whole, from_micros
-from worlddb.model.origin import FULL, SECRETS, SETTINGS, USUAL_TRUST, check_trust, level_of
+from worlddb.model.inputs import check_choice, check_integer, from_micros
+from worlddb.model.origin import DEFAULT_TRUST, FULL, SECRETS, SETTINGS, check_trust, trust_level
 from worlddb.model.records import SCOPE, Plain, ScopeIds, ScopeName, groups_of, scope_named
 from worlddb.model.text_safety import (
     secrets_in,
@@ -146,7 +146,7 @@ class RetentionKeeper:
         if keep_days is None and then is None and hold is None:
             raise InvalidInputError("set_retention: give keep_days, then or hold")
         if keep_days is not None:
-            check_whole(keep_days, "keep_days", 0, DAYS_MAX)
+            check_integer(keep_days, "keep_days", 0, DAYS_MAX)
         if then is not None:
             check_choice(then, "then", ("retire", "erase"))
         if hold is not None:
@@ -372,7 +372,7 @@ class TrustSettings(Plain):
 
 def settings_of(held: Mapping[str, Any]) -> TrustSettings:
     """Return settings from metadata, with defaults for what is not set."""
-    trust = {origin: str(held.get(origin, usual)) for origin, usual in USUAL_TRUST.items()}
+    trust = {origin: str(held.get(origin, usual)) for origin, usual in DEFAULT_TRUST.items()}
     return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
 
 
@@ -471,7 +471,7 @@ class TrustKeeper:
         with writer.scopes.viewing(reach, ended=True) as view:
             node = find_memory(view, id)[1]
             own = () if writer.origin is None else (writer.origin,)
-            if level_of(own, TrustLevels(view.reader).settings(node.parent)) < FULL:
+            if trust_level(own, TrustLevels(view.reader).settings(node.parent)) < FULL:
                 raise RejectedError("only a caller who is trusted in full may decide that")
             state, needed = node.metadata.get(QUARANTINE), DECISIONS[decision]
             if state != needed:

@@ -181,7 +181,7 @@ class OwnHistory:
     def __init__(self, scopes: CallerScopes, reader: Reader, view: View) -> None:
         self._reader = reader
         self._view = view
-        # What is inside bounds of two kinds is no world, so there are no numbers.
+        # What is inside bounds of two kinds is not a world, so there are no numbers.
         one_kind = len(scopes.bounds) == 1
         self._rows = generations(reader, scopes.bounds[0][0])[-1:] if one_kind else []
 

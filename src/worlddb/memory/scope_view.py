@@ -19,7 +19,7 @@ from worlddb.ingest.write_request import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.origin import FULL, Origin, level_of
+from worlddb.model.origin import FULL, Origin, trust_level
 from worlddb.model.records import (
     KINDS,
     SCOPE,
@@ -159,7 +159,7 @@ class CallerScopes:
 
         A bound caller gets the number and the state of its own scope (`home`, else the first of its
         bounds): those of the store would tell when others write. What is inside bounds of two kinds
-        is no world, so there is no number and no state.
+        is not a world, so there is no number and no state.
         """
         if not self.bounds and commit is not None:
             return commit, commit.root_state
@@ -431,7 +431,7 @@ def like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
     """Return the ids in `table` (nodes or edges) that equal an id, or begin with a prefix.
 
     Raises:
-        InvalidInputError: it is no id, or too short.
+        InvalidInputError: it is not an id, or too short.
     """
     if isinstance(given, bytes):
         return [given if isinstance(given, Id) else Id(given)]
@@ -592,5 +592,5 @@ def refuse_untrusted(
         return
     rows = [] if scope is None else generations(reader, scope)[-1:]
     world = Id(reader.world(rows[0] if rows else ROOT_ROW).id)
-    if level_of((origin,), TrustLevels(reader).settings(world)) < FULL:
+    if trust_level((origin,), TrustLevels(reader).settings(world)) < FULL:
         raise RejectedError(f"only a caller who is trusted in full may {what}")

@@ -50,7 +50,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_choice, check_whole, to_micros
+from worlddb.model.inputs import Instant, check_choice, check_integer, to_micros
 from worlddb.model.origin import Origin
 from worlddb.model.records import (
     NOW,
@@ -224,7 +224,7 @@ class ScopedGraph:
             InvalidInputError: no such status, or the limit is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         with self.scopes.viewing(self.scopes.groups(scope), ended=True) as view:
             wanted: Any = None if status == "all" else status
             found = lookup.proposals(view.reader, wanted, view.moment)
@@ -272,21 +272,22 @@ class ScopedGraph:
     def split(
         self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
     ) -> Split:
-        """Give a second bearer of a name a node of their own, with the memories that mean them.
+        """Give a second bearer of a name, as said or by its id, a node with memories of their own.
 
         Raises:
-            InvalidInputError: none of the memories speaks of that name, or all that do were given.
+            InvalidInputError: several bear it; none of the memories speaks of it, or all do.
             NotFoundError: there is no such name or memory here.
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
         given = [memories] if isinstance(memories, bytes | str) else list(memories)
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
-            entity = find_inside(view, id)[1].id
+            meant = self._view(view.reader, self.scopes.groups(scope))
+            [entity] = view.reader.bodies([find_named(view, meant, id)])
             mine = [find_memory(view, one)[1].id for one in given]
         engine = self.db.engine
         tx = self.db.transaction(self.actor, origin=self.origin)
-        return self._own(split(engine.store, engine.clock, tx, entity, mine))
+        return self._own(split(engine.store, engine.clock, tx, Id(entity.id), mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
         """Return all that was accepted as the same as a name, which is given as said or by its id.
@@ -321,7 +322,7 @@ class ScopedGraph:
             InvalidInputError: the limit is wrong.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         with self.scopes.viewing(self.scopes.groups(scope)) as view:
             found = lookup.conflicts(view.reader, view.moment, include_settled)[::-1]
             kept = pairs_inside(view, [(one.left, one.right) for one in found])
@@ -398,7 +399,7 @@ class ScopedGraph:
             InvalidInputError: the limit is wrong, or no page begins at that cursor.
             RejectedError: the scope is outside the bounds of this memory.
         """
-        check_whole(limit, "limit", 1, PAGE_MAX)
+        check_integer(limit, "limit", 1, PAGE_MAX)
         reach = self.scopes.reach(scope)
         with self.db.engine.store.read() as reader:
             head = reader.head().seq
@@ -434,14 +435,14 @@ class ScopedGraph:
         """
         reach = self.scopes.reach(scope)
         if limit is not None:
-            check_whole(limit, "limit", 1)
+            check_integer(limit, "limit", 1)
         with self.db.engine.store.read() as reader:
             if not reach:
                 return diff(reader, first, last, limit)
             view = self._view(reader, reach)
             if self.scopes.bounds:
                 for number in (first, last):
-                    check_whole(number, "diff", 0)
+                    check_integer(number, "diff", 0)
                 history = OwnHistory(self.scopes, reader, view)
                 first, last = history.upper(first), history.upper(last)
             sight = Sight(partial(sees, view), partial(sees_change, view))

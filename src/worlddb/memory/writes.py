@@ -60,7 +60,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import Origin, at_most, check_origin, lowered
+from worlddb.model.origin import Origin, check_origin, less_trusted_of, origin_of_write
 from worlddb.model.records import Commit, Groups, Node, ScopeIds, ScopeName
 from worlddb.model.text_safety import may_be_secret
 from worlddb.store.interface import Reader
@@ -339,7 +339,7 @@ class MemoryWriter:
             InvalidInputError: something that was stated is wrong.
             RejectedError: a scope is out of bounds, or refuses texts with secrets.
         """
-        origin = lowered(stated.origin, self.origin)
+        origin = origin_of_write(stated.origin, self.origin)
         messages, secrets = self.without_secrets(messages, stated.scope)
         beside = (stated.source, stated.marks, stated.names, stated.aliases)
         (source, marks, names, aliases), more = self.without_secret_values(beside, stated.scope)
@@ -376,7 +376,11 @@ class MemoryWriter:
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         """Apply the scope's rule for secrets to values beside a text; return the kinds found."""
-        if not may_be_secret(repr(values)):
+        try:
+            is_plain = not may_be_secret(repr(values))
+        except ValueError as error:  # Python writes no number of more than 4,300 digits.
+            raise InvalidInputError(f"metadata: not JSON data: {error}") from None
+        if is_plain:
             return values, ()
         from worlddb.memory.scope_policies import checked_values
 
@@ -402,7 +406,7 @@ class MemoryWriter:
         from worlddb.memory.scope_grants import BY_GRANT
 
         with self.engine.store.read() as reader:
-            return at_most(BY_GRANT, origin) if destination.granted(reader) else origin
+            return less_trusted_of(BY_GRANT, origin) if destination.granted(reader) else origin
 
     def _write_new(
         self,

@@ -104,7 +104,7 @@ def _parts(where: Any, depth: int, count: list[int]) -> list[Condition]:
         if count[0] > CONDITIONS_MAX:
             raise InvalidInputError(f"where: more than {CONDITIONS_MAX} conditions")
         if not isinstance(key, str) or not key:
-            raise InvalidInputError(f"where: {key!r:.40} is no name of a field; give text")
+            raise InvalidInputError(f"where: {key!r:.40} is not a name of a field; give text")
         if key in ("$and", "$or"):
             found.append(_joined(key, value, depth, count))
         elif key == "$not":

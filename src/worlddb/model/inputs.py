@@ -20,7 +20,7 @@ from worlddb.model.address import ID_BYTES, Id
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-TIMES_KEPT = 4_096  # the rows of a commit share one time
+TIMES_CACHED_MAX = 4_096  # the rows of a commit share one time
 
 METADATA_DEPTH_MAX = 50
 """Far below Python's own limit, so that metadata can be read at any depth of calls."""
@@ -86,7 +86,7 @@ def commit_time(clock: int, last: int) -> int:
     return max(clock, last + 1)
 
 
-@lru_cache(TIMES_KEPT)
+@lru_cache(TIMES_CACHED_MAX)
 def from_micros(micros: int) -> datetime:
     """Return stored microseconds since 1970 as an aware UTC datetime.
 
@@ -150,7 +150,7 @@ def check_type(value: str, limits: Limits) -> None:
     """
     encode_text(value, "type", limits.type_bytes_max)
     if not value or value != value.strip() or not value.isprintable():
-        raise InvalidInputError(f"type: {value!r} is no type; use a word such as 'Fact'")
+        raise InvalidInputError(f"type: {value!r} is not a type; use a word such as 'Fact'")
 
 
 def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
     return tuple(dict.fromkeys(given))
 
 
-def check_share(value: Any, what: str) -> None:
+def check_fraction(value: Any, what: str) -> None:
     """Check that a value is None or a number from 0 to 1.
 
     Raises:
@@ -182,8 +182,8 @@ def check_share(value: Any, what: str) -> None:
         raise InvalidInputError(f"{what}: give a number from 0 to 1, not {value!r:.40}")
 
 
-def check_whole(value: Any, what: str, least: int, most: int | None = None) -> int:
-    """Return a whole number within its bounds.
+def check_integer(value: Any, what: str, least: int, most: int | None = None) -> int:
+    """Return a whole number between `least` and `most`.
 
     Raises:
         InvalidInputError: not a whole number, or outside.

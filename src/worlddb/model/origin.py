@@ -1,9 +1,10 @@
-"""Origin: who brought a text in, and how much that is trusted.
+"""Origin: who brought a text into the store, and how far that source is trusted.
 
-    face ──stamps──▶ origins of a node ──settings of its scope──▶ trust
+    face ──stamps──▶ origins of a node ──trust settings of its scope──▶ trust level
 
-A node keeps every origin that it rests on, as notes that are only ever added. Its trust is that of
-the least trusted one, so nothing can raise it later. A node without an origin is the user's own.
+A node keeps the origin of every text that it was made from, as notes that are only added. Its trust
+level is that of the least trusted origin, so no later write can raise it. A node without an origin
+comes from the user.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ORIGINS: tuple[Origin, ...] = get_args(Origin)
 LEVELS: dict[Trust, int] = {"quarantine": 0, "low": 1, "limited": 2, "full": 3}
 FULL = LEVELS["full"]
 USER: Origin = "user"
-USUAL_TRUST: dict[str, Trust] = {
+DEFAULT_TRUST: dict[str, Trust] = {
     "user": "full",
     "assistant": "full",
     "import": "full",
@@ -40,73 +41,75 @@ SETTINGS = "trust"
 """Metadata key with the trust settings of a scope; on the root, for all scopes."""
 
 
-def check_origin(given: object) -> Origin:
-    """Return an origin after a check.
+def check_origin(value: object) -> Origin:
+    """Return a caller's origin after a check.
 
     Raises:
-        InvalidInputError: there is no such origin.
+        InvalidInputError: the value is not an origin.
     """
     for origin in ORIGINS:
-        if given == origin:
+        if value == origin:
             return origin
-    raise InvalidInputError(f"origin {given!r:.40}: use one of {', '.join(ORIGINS)}")
+    raise InvalidInputError(f"origin {value!r:.40}: use one of {', '.join(ORIGINS)}")
 
 
-def least(origins: Iterable[str]) -> str:
-    """Return the origin furthest from the user; the user's own if there are none."""
-    return max(origins, key=_place, default=USER)
+def least_trusted(origins: Iterable[str]) -> str:
+    """Return the least trusted of some origins; "user" if there are none."""
+    return max(origins, key=_distrust_rank, default=USER)
 
 
-def _place(origin: str) -> int:
-    # An origin of a later version is trusted as little as the least trusted one.
+def _distrust_rank(origin: str) -> int:
+    # An origin that a later version added is trusted as little as the least trusted one.
     return ORIGINS.index(origin) if origin in ORIGINS else len(ORIGINS)
 
 
-def lowered(given: Origin | None, most: Origin | None) -> Origin | None:
-    """Return the origin of a write: `given`, else `most` of the face; None for the user's own.
+def origin_of_write(requested: Origin | None, face_origin: Origin | None) -> Origin | None:
+    """Return the origin of a write: the requested one, else that of the face; None for the user.
 
     Raises:
-        InvalidInputError: there is no such origin.
-        RejectedError: it is more trusted than the face allows.
+        InvalidInputError: the requested origin does not exist.
+        RejectedError: the requested origin is more trusted than that of the face.
     """
-    chosen = most if given is None else check_origin(given)
-    if most is not None and chosen is not None and _place(chosen) < _place(most):
-        raise RejectedError(
-            f"origin {chosen!r}: what comes in here is {most!r} at best; leave origin out"
-        )
+    chosen = face_origin if requested is None else check_origin(requested)
+    if face_origin is not None and chosen is not None:
+        if _distrust_rank(chosen) < _distrust_rank(face_origin):
+            raise RejectedError(
+                f"origin {chosen!r} is more trusted than {face_origin!r}, the origin of all writes"
+                " here; leave origin out"
+            )
     return None if chosen == USER else chosen
 
 
-def at_most(origin: str | None, most: Origin | None) -> Origin | None:
-    """Return the one of two origins that is further from the user; None for the user's own.
+def less_trusted_of(first: str | None, second: Origin | None) -> Origin | None:
+    """Return the less trusted of two origins; None for the user.
 
     Raises:
-        InvalidInputError: there is no such origin.
+        InvalidInputError: an origin does not exist.
     """
-    found = check_origin(least(one for one in (origin, most) if one is not None))
+    found = check_origin(least_trusted(one for one in (first, second) if one is not None))
     return None if found == USER else found
 
 
-def level_of(origins: Sequence[str], settings: Mapping[str, Any] | None = None) -> int:
+def trust_level(origins: Sequence[str], settings: Mapping[str, Any] | None = None) -> int:
     """Return the trust level of several origins together: that of the least trusted one."""
     if not origins:
         return FULL
-    trust: Mapping[str, Any] = {**USUAL_TRUST, **(settings or {})}
+    trust: Mapping[str, Any] = {**DEFAULT_TRUST, **(settings or {})}
     return min(LEVELS.get(trust.get(origin, "low"), LEVELS["low"]) for origin in origins)
 
 
-def check_trust(given: Mapping[str, str]) -> dict[str, Trust]:
-    """Return trust settings after a check.
+def check_trust(settings: Mapping[str, str]) -> dict[str, Trust]:
+    """Return a caller's trust settings after a check.
 
     Raises:
-        InvalidInputError: no such origin or trust level, or a lower one for the user.
+        InvalidInputError: an unknown origin or trust level, or less than full trust in the user.
     """
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(f"trust: give {{'web': 'low'}} or the like, not {given!r:.40}")
+    if not isinstance(settings, Mapping):
+        raise InvalidInputError(f"trust {settings!r:.40}: use a mapping such as {{'web': 'low'}}")
     found: dict[str, Trust] = {}
-    for origin, trust in given.items():
+    for origin, trust in settings.items():
         if check_origin(origin) == USER and trust != "full":
-            raise InvalidInputError("trust: the user's own words are always trusted in full")
+            raise InvalidInputError("trust: the user always has full trust; leave 'user' out")
         if trust not in LEVELS:
             raise InvalidInputError(f"trust {trust!r:.40}: use one of {', '.join(LEVELS)}")
         found[origin] = trust

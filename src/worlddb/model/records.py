@@ -1,11 +1,7 @@
 """Records: the public values, and how the journal hashes them.
 
-Nodes, edges, commits and what is known about them; drafts; a query as plain data. All are frozen,
-and `to_dict` returns the JSON form of those that a caller gets.
-
-Each user, agent, app or run has a `Scope` world. The id of a scope follows from its kind and value
-alone: its node has no content and is born at the epoch. A purged scope has ended for good; the next
-one of that name is born a microsecond later (its *generation*).
+Nodes, edges, commits and scopes; drafts; a query as plain data. All are frozen. `to_dict` returns
+the JSON form of those that a caller gets.
 
 The journal chains commits by hash:
 
@@ -14,12 +10,8 @@ The journal chains commits by hash:
                      ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes)
                      ‖ field(blind) )
 
-where nodes, edges, notes and states are blake3 over their records in the order of writing (states:
-sorted by id), and changes is the JSON text of every other effect; `field` and `int` are those of
-`model/address.py`. Validity is not part of a node's address; it is part of the commit that set it,
-which is how a flipped bit is found. The blind, 16 random bytes, is destroyed when notes or changes
-of the commit are erased: otherwise they could be guessed from its hash. Commits of formats before 5
-have no blind; their first field is "worlddb.commit.1", and the last one is left out.
+Not here: `field`, `int` and the addresses (`model/address.py`); all bytes of the hash are explained
+in docs/concepts/format.md.
 """
 
 from __future__ import annotations
@@ -37,7 +29,7 @@ from blake3 import blake3
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id, encode_field, node_address, pack_int
 from worlddb.model.inputs import Instant, encode_text, from_micros
-from worlddb.model.origin import FULL, least, level_of
+from worlddb.model.origin import FULL, least_trusted, trust_level
 from worlddb.model.text_safety import visible
 
 if TYPE_CHECKING:
@@ -130,7 +122,7 @@ class Node(Plain):
     @property
     def origin(self) -> str:
         """The origin of the node; of several, the one furthest from the user."""
-        return least(self.origins)
+        return least_trusted(self.origins)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,8 +300,8 @@ ORDERED = {"precedes": "after", "causes": "caused by"}
 """Edge types that order nodes, and the words for them at the target."""
 
 
-def order_told(edges: Iterable[Edge]) -> dict[Id, list[str]]:
-    """Return for each node the words about nodes that precede or cause it."""
+def predecessor_notes(edges: Iterable[Edge]) -> dict[Id, list[str]]:
+    """Return for each node the notes about nodes that precede or cause it."""
     told: dict[Id, list[str]] = {}
     for edge in edges:
         if edge.type in ORDERED:
@@ -324,7 +316,7 @@ def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> s
     name = said_by(node.name) if node.type == "Turn" else node.name
     text = f"{name}: {node.content}" if name and node.content else name or node.content
     # One node, one line, whatever characters its content has.
-    text = visible(" ".join(text.split())) + told_origin(node)
+    text = visible(" ".join(text.split())) + origin_note(node)
     conflict = (
         f" (contradicted by {', '.join(other.short for other in against)})" if against else ""
     )
@@ -332,9 +324,9 @@ def node_line(node: Node, against: Sequence[Id], order: Sequence[str] = ()) -> s
     return f"[{since}{until}] {node.type} {node.id.short} {text}{after}{conflict}"
 
 
-def told_origin(node: Node) -> str:
-    """Return a note on the origin of a node, if it is not fully trusted by default."""
-    return "" if level_of(node.origins) == FULL else f" (from {node.origin})"
+def origin_note(node: Node) -> str:
+    """Return a note on the origin of a node, if that origin is not fully trusted by default."""
+    return "" if trust_level(node.origins) == FULL else f" (from {node.origin})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,20 +535,22 @@ def scope_named(name: str) -> ScopeName:
     for scope_kind in KINDS:
         if kind == scope_kind and colon:
             return _scope(scope_kind, value)
-    raise InvalidInputError(f"{name!r:.100} is no scope; write it as user:ada, with one of {KINDS}")
+    raise InvalidInputError(
+        f"{name!r:.100} is not a scope; write it as user:ada, with one of {KINDS}"
+    )
 
 
 def groups_of(given: Mapping[str, Any]) -> Groups:
     """Return the scopes that `user_id=…, agent_id=…, app_id=…, run_id=…` name, by kind.
 
     Raises:
-        InvalidInputError: a value is no text, empty, too long, or has control characters.
+        InvalidInputError: a value is not a text, empty, too long, or has control characters.
         TypeError: there is no such argument.
     """
     unknown = sorted(given.keys() - {f"{kind}_id" for kind in KINDS})
     if unknown:
         raise TypeError(
-            f"{unknown[0]!r} is no argument here; name scopes by user_id, agent_id, app_id, run_id"
+            f"unknown argument {unknown[0]!r}; name scopes by user_id, agent_id, app_id, run_id"
         )
     groups = []
     for kind in KINDS:

@@ -35,7 +35,7 @@ from worlddb.embed.json_client import (
     error_message,
 )
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_integer
 
 ANSWER = "answer"  # The name of the schema, or of the tool, that a structured reply fills in.
 ANTHROPIC_VERSION = "2023-06-01"
@@ -260,10 +260,10 @@ class ChatSettings:
                 f"provider {self.provider!r:.100}: use one of {', '.join(DIALECTS)}"
             )
         check_model(self.model)
-        check_whole(self.retries_max, "retries_max", 0)
+        check_integer(self.retries_max, "retries_max", 0)
         _ = self.server
-        check_whole(self.requests_at_once_max, "requests_at_once_max", 1)
-        check_whole(self.max_output_tokens, "max_output_tokens", 1)
+        check_integer(self.requests_at_once_max, "requests_at_once_max", 1)
+        check_integer(self.max_output_tokens, "max_output_tokens", 1)
         if not 0 <= self.rest_s < float("inf"):
             raise InvalidInputError("rest_s: give a number of seconds, or 0")
         if self.requests_per_minute is not None and not self.requests_per_minute > 0:
@@ -519,7 +519,7 @@ def parse_model_name(spec: str) -> ModelName:
         )
     if "@" in model and base_url is None:
         raise InvalidInputError(
-            f"model {spec!r:.80}: what follows the @ is no address; it must begin with http:// "
+            f"model {spec!r:.80}: what follows the @ is not an address; it must begin with http:// "
             "or https://, also where the model's own name has an @"
         )
     return ModelName(provider, model, base_url)

@@ -163,7 +163,7 @@ def parse_extraction(data: Mapping[str, Any]) -> Extraction:
 
 
 def clean_text(value: Any, chars_max: int, *, lines: bool = False) -> str:
-    """Return text fit to be stored, white space normalised; "" if it is no text or too long."""
+    """Return text fit to be stored, white space normalised; "" if it is not a text or too long."""
     if not isinstance(value, str):
         return ""
     text = value.encode(errors="replace").decode().replace("\0", " ")
@@ -567,7 +567,7 @@ class SourceTexts:
 
 
 def date_of(text: str, said_at: datetime) -> datetime | None:
-    """Return the beginning of the day, month or year that a date names; None if it is no date.
+    """Return the beginning of the day, month or year that a date names; None if it is not a date.
 
     For the day of the message itself, the time of the message is returned.
     """

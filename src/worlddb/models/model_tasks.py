@@ -24,7 +24,7 @@ from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.identity.match_values import Match, NamedNode
 from worlddb.ingest.extractors import extractor_named
 from worlddb.model.drafts import Draft, Extractor, Message
-from worlddb.model.inputs import check_whole
+from worlddb.model.inputs import check_integer
 from worlddb.models.chat_client import Chat, ChatFunction, JsonSchema, ask_text
 from worlddb.models.extraction_draft import (
     EXTRACTION_SCHEMA,
@@ -97,7 +97,7 @@ def _parse_object(text: str) -> Parsed:
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict):
-        raise NotJsonError(f"the reply is no JSON object: {' '.join(text.split())!r:.200}")
+        raise NotJsonError(f"the reply is not a JSON object: {' '.join(text.split())!r:.200}")
     return Parsed(value, parsed.is_whole)
 
 
@@ -184,7 +184,7 @@ def _pieces(text: str, chars_max: int) -> Iterator[str]:
 # The tasks that a chat model does for the engine.
 
 KNOWN_NAMES_MAX = 100  # Entity names repeated in each request, so that portions agree on them.
-SUMMARY_CHARS_MAX = 100_000  # A longer reply is no summary of a portion of 24,000 characters.
+SUMMARY_CHARS_MAX = 100_000  # A longer reply is not a summary of a portion of 24,000 characters.
 OPTIONS_MAX = 10  # Matches come best first; the right one is hardly ever below the tenth.
 NAMES_MAX = 10  # Names and aliases shown per option.
 CHOICE_SCHEMA = {
@@ -214,9 +214,11 @@ class LlmExtractor:
     ) -> None:
         self._chat = _checked_chat(chat)
         self._prompt = prompt_text(prompt, "extract")
-        self._portion_chars = check_whole(portion_chars_max, "portion_chars_max", PORTION_CHARS_MIN)
+        self._portion_chars = check_integer(
+            portion_chars_max, "portion_chars_max", PORTION_CHARS_MIN
+        )
         self._splits_max = (
-            splits_max if splits_max is None else check_whole(splits_max, "splits_max", 0)
+            splits_max if splits_max is None else check_integer(splits_max, "splits_max", 0)
         )
         self.fallback = extractor_named(fallback) if isinstance(fallback, str) else fallback
         self.name = _task_name(chat)
@@ -274,7 +276,9 @@ class LlmSummarizer:
     ) -> None:
         self._chat = _checked_chat(chat)
         self._prompt = prompt_text(prompt, "summarize")
-        self._portion_chars = check_whole(portion_chars_max, "portion_chars_max", PORTION_CHARS_MIN)
+        self._portion_chars = check_integer(
+            portion_chars_max, "portion_chars_max", PORTION_CHARS_MIN
+        )
         self.name = _task_name(chat)
 
     def summarize(self, title: str, messages: Sequence[Message]) -> str:

@@ -43,6 +43,11 @@ from worlddb.ontology.edge_types import (
 
 DECLARED = "declared:"
 """Prefix of the recorded version of a declared type; the declaration as JSON follows."""
+RecordedType = tuple[bytes, str, str, bool]
+"""A world, a type, its version, and whether the type is functional."""
+DECLARED_MAX = 1_000
+"""Types that one world may declare: more than vocabularies of the web have, and every process that
+opens the store reads all of them."""
 MIRROR = "mirror"
 """Metadata key of the edges that `inverse` and `symmetric` write."""
 
@@ -274,7 +279,9 @@ def check_handler(handler: object) -> EdgeHandler:
     wanted = ("type", "pierces", "on_insert", "on_delete", "on_query_rewrite")
     missing = [name for name in wanted if not hasattr(handler, name)]
     if missing:
-        raise InvalidInputError(f"{handler!r} is no edge handler: it lacks {', '.join(missing)}")
+        raise InvalidInputError(
+            f"{handler!r} is not an edge handler: it lacks {', '.join(missing)}"
+        )
     assert isinstance(handler, EdgeHandler)
     check_type(handler.type, Limits())
     return handler
@@ -291,6 +298,12 @@ class Registration:
     type: str
     version: str
     functional: bool
+
+    @classmethod
+    def of(cls, row: RecordedType) -> Registration:
+        """Return the registration that a row of the store says."""
+        world, type_, version, functional = row
+        return cls(world=Id(world), type=type_, version=version, functional=functional)
 
     @property
     def declaration(self) -> EdgeDeclaration | None:
@@ -309,6 +322,7 @@ class Registry:
         self._loaded: dict[bytes, dict[str, EdgeHandler]] = {ROOT_ID: {}}
         self._recorded: dict[bytes, dict[str, Registration]] = {}
         self._declared: dict[bytes, dict[str, EdgeHandler]] = {}
+        self._rows: Sequence[RecordedType] = ()
         self.recorded_at = -1
         """The commit up to which registrations are loaded; another process may have added some."""
         for handler in (*packages.handlers, *handlers):
@@ -335,18 +349,22 @@ class Registry:
         """Return the handlers that this process has loaded, each with its world."""
         return [(Id(world), one) for world, found in self._loaded.items() for one in found.values()]
 
-    def record(self, registrations: Iterable[Registration]) -> None:
+    def record(self, rows: Sequence[RecordedType]) -> None:
         """Replace the recorded registrations by those that the store has now.
 
-        The handler of a declared type is made here, because it needs no program.
+        The handler of a declared type is made here, because it needs no program. Nearly all commits
+        change none of them.
         """
+        if rows == self._rows:
+            return
         recorded: dict[bytes, dict[str, Registration]] = {}
         declared: dict[bytes, dict[str, EdgeHandler]] = {}
-        for item in registrations:
+        for row in rows:
+            item = Registration.of(row)
             recorded.setdefault(item.world, {})[item.type] = item
             if (declaration := item.declaration) is not None:
                 declared.setdefault(item.world, {})[item.type] = DeclaredType(declaration)
-        self._recorded, self._declared = recorded, declared
+        self._recorded, self._declared, self._rows = recorded, declared, rows
         self._settle()
 
     def find(self, edge_type: str, worlds: Iterable[bytes]) -> EdgeHandler:

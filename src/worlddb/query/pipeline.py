@@ -28,7 +28,7 @@ from worlddb.model.records import (
     Plain,
     Query,
     node_line,
-    order_told,
+    predecessor_notes,
 )
 from worlddb.ontology.registry import Registry
 from worlddb.query.start_set import StartSet, find_rows
@@ -116,7 +116,7 @@ class Subgraph(Plain):
             if not conflict.settled:
                 against.setdefault(conflict.left, []).append(conflict.right)
                 against.setdefault(conflict.right, []).append(conflict.left)
-        order = order_told(self.edges)
+        order = predecessor_notes(self.edges)
         lines = [
             node_line(node, against.get(node.id, []), order.get(node.id, ())) for node in self.nodes
         ]

@@ -23,7 +23,7 @@ from worlddb.model.inputs import (
     Instant,
     check_choice,
     check_direction,
-    check_whole,
+    check_integer,
     check_words,
     encode_text,
     to_micros,
@@ -268,7 +268,7 @@ class QueryBuilder:
         """
         check_direction(direction)
         chosen = check_words(types, "traverse: edge type")
-        check_whole(hops, "hops", 1, HOPS_MAX)
+        check_integer(hops, "hops", 1, HOPS_MAX)
         return self._then(Op(kind="traverse", types=chosen, direction=direction, hops=hops))
 
     def filter_type(self, *types: str | Iterable[str]) -> QueryBuilder:
@@ -358,7 +358,7 @@ class QueryBuilder:
         Raises:
             InvalidInputError: `n` is not positive.
         """
-        return self._then(Op(kind="limit", count=check_whole(n, "limit", 1)))
+        return self._then(Op(kind="limit", count=check_integer(n, "limit", 1)))
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -420,6 +420,6 @@ class QueryBuilder:
                 kept |= inside(reader, world or 0, rows, moment, members=True)
             rows = kept
         if len(rows) != 1:
-            problem = "is the start of several ids; give more" if rows else "is no id here"
+            problem = "is the start of several ids; give more" if rows else "is not an id here"
             raise (InvalidInputError if rows else NotFoundError)(f"{given!r:.64} {problem}")
         return found[rows.pop()]

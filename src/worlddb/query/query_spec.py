@@ -24,6 +24,7 @@ from worlddb.query.query_builder import QueryBuilder
 
 LINE_BYTES_MAX = 1 << 16
 """Bytes; the length limit of a text to search for."""
+DIGITS_MAX = 18  # of a number in a line; the store counts nothing beyond
 DIRECTIONS = ("out", "in", "both")
 
 
@@ -232,7 +233,7 @@ def _traversal(given: Sequence[str]) -> dict[str, Any]:
         if word in DIRECTIONS:
             found["direction"] = word
         elif not _is_type(word):
-            found["hops"] = int(word.removeprefix("hops="))
+            found["hops"] = _whole(word.removeprefix("hops="))
     return found
 
 
@@ -243,7 +244,13 @@ def _is_type(word: str) -> bool:
 def _count(given: Sequence[str]) -> dict[str, Any]:
     if len(given) != 1 or not given[0].isdecimal():
         raise InvalidInputError("limit: give a number, as in: limit 10")
-    return {"n": int(given[0])}
+    return {"n": _whole(given[0])}
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > DIGITS_MAX:
+        raise InvalidInputError(f"query: {digits:.40} is too large a number")
+    return int(digits)
 
 
 def _switch(given: Sequence[str]) -> bool:
@@ -261,7 +268,7 @@ def _metadata(given: Sequence[str]) -> dict[str, Any]:
             raise InvalidInputError(f"where: write key=value, not {word!r:.40}")
         try:
             found[key] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[key] = value
     return {"metadata": found}
 

@@ -59,6 +59,7 @@ SUBJECT_TYPES = frozenset({"Entity", "Person"})
 """Types of nodes that something can be claimed about."""
 ABOUT_METADATA = ('"role":"about"',)
 ANY_METADATA = ("{",)
+SAID_NAMES_MAX = 100  # names of a question; more than anybody asks about
 READ_CHARS_MAX = 4_000
 """How much of a text is searched for names: a passage. What else a longer text mentions is too much
 to pass on to."""
@@ -93,6 +94,19 @@ class NameGains(NamedTuple):
     ways: Mapping[int, Way]
 
 
+def _each_once(said: Iterable[SaidName]) -> list[SaidName]:
+    """Return the names of a question, each once; one that is said twice counts twice.
+
+    So a question that repeats one name costs no more than one that says it once.
+    """
+    found: dict[tuple[str, frozenset[int]], SaidName] = {}
+    for name in said:
+        key = name.key, frozenset(name.rows)
+        before = found[key].sureness if key in found else 0.0
+        found[key] = name._replace(sureness=before + name.sureness)
+    return list(found.values())[:SAID_NAMES_MAX]
+
+
 def relation_of(edge: EdgeRow) -> str:
     """Return how a text refers to an entity: a claim's relation, else its role."""
     said: Mapping[str, Any] = edge.edge.metadata
@@ -123,7 +137,7 @@ class Spreading:
         """
         found: list[NameGains] = []
         at = self._names, self._reader, self._moment, self._classes
-        names = question_names(*at[:3], question, self._classes)
+        names = _each_once(question_names(*at[:3], question, self._classes))
         found_rows = [said.rows for said in names]
         for name in dict.fromkeys(also):
             if (rows := named_rows(*at, name)) and rows not in found_rows:
@@ -411,7 +425,8 @@ class GraphLane:
     """The graph lane of one question: its scores, and its spreading among candidates.
 
     `gains` has what names and claims in the question give, by row. `ways` has the way to each text
-    that was reached, by row; it grows while scores are passed on.
+    that was reached, by row; it grows while scores are passed on. `names` has the names in the
+    question that lead straight to each text, by row.
     """
 
     def __init__(
@@ -430,6 +445,10 @@ class GraphLane:
         self._claimed = spreading.claimed(question, asker)
         self.gains: Counter[int] = Counter()
         self.ways: dict[int, Way] = {}
+        self.names: dict[int, set[str]] = {}
+        for lift in self._lifted:
+            for row in lift.ways:
+                self.names.setdefault(row, set()).add(lift.key)
         for ways in (*(lift.ways for lift in self._lifted), self._claimed):
             for row, way in ways.items():
                 self.gains[row] += way.gain  # type: ignore[assignment]

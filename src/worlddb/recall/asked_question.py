@@ -22,9 +22,9 @@ from worlddb.errors import InvalidInputError
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.model.inputs import (
     Instant,
+    check_fraction,
+    check_integer,
     check_names,
-    check_share,
-    check_whole,
     encode_text,
     to_micros,
 )
@@ -62,8 +62,8 @@ class RecallSettings:
     classes: bool = True
 
     def __post_init__(self) -> None:
-        check_whole(self.c, "c", 0)
-        check_whole(self.depth, "depth", 1)
+        check_integer(self.c, "c", 0)
+        check_integer(self.depth, "depth", 1)
         if not isinstance(self.weights, Mapping) or not self.weights:
             raise InvalidInputError(f"weights: give some of {', '.join(LANES)} a number")
         for lane, weight in self.weights.items():
@@ -113,10 +113,10 @@ def question_of(text: str, *, names: str | Sequence[str] | None = None, **option
     if not (text.strip() or said):
         raise InvalidInputError("question: give at least one word, or names")
     question = Question(text=plain, names=said, **options)
-    check_whole(question.k, "k", 1)
+    check_integer(question.k, "k", 1)
     if question.max_tokens is not None:
-        check_whole(question.max_tokens, "max_tokens", 1)
-    check_share(question.min_confidence, "min_confidence")
+        check_integer(question.max_tokens, "max_tokens", 1)
+    check_fraction(question.min_confidence, "min_confidence")
     if question.at is not None:
         to_micros(question.at, "at")
     settings = question.settings
@@ -187,5 +187,6 @@ def taking_turns(rankings: Sequence[Ranking]) -> Ranking:
         lanes={name: lane(name) for name in whole.lanes},
         parts=parts,
         ways={row: way for own in reversed(rankings) for row, way in own.ways.items()},
+        names={row: names for own in reversed(rankings) for row, names in own.names.items()},
         stated=stated,
     )

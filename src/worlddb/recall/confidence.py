@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -57,6 +57,11 @@ class AskedWords:
     said: Sequence[str]
     rarity_max: float
     rows: Sequence[NDArray[np.int64]] | None = None
+
+    def within(self, names: Iterable[str]) -> set[int]:
+        """Return the numbers of the words that some names consist of."""
+        said = {word for name in names for word in words(name)}
+        return {at for at, forms in enumerate(self.forms) if not forms.isdisjoint(said)}
 
     def found_in(self, rows: Sequence[int], texts: Sequence[tuple[str, str]]) -> list[set[int]]:
         """Return the numbers of the words that each of some nodes has."""
@@ -164,14 +169,18 @@ def signals_of(
     lead: float | None = None,
     lacking: Lacking | None = None,
     usual: float | None = None,
+    names: Sequence[Collection[str]] = (),
 ) -> HitSignals:
     """Return the signals of hits, from their rows, names and contents, and places in lanes.
 
     `stated` marks the candidates that state exactly what is asked for. `lacking` is that of the
     embedder, if it knows single words, and `usual` the cosine that it gives to unrelated texts.
-    Without it, that is taken from the texts that are farthest from the question.
+    Without it, that is taken from the texts that are farthest from the question. `names` are the
+    names in the question that lead to each hit: "k8s" is met by a text about Kubernetes.
     """
     said = asked.found_in(rows, texts)
+    named = [asked.within(leading) for leading in names] or [set[int]() for _ in rows]
+    said = [found | leading for found, leading in zip(said, named, strict=True)]
     size = max((len(lane) for lane in lanes.values()), default=0)
     # A world that stands for its members has no place in the lanes: its first member speaks for it.
     places = [
@@ -191,9 +200,12 @@ def signals_of(
         if usual is None:
             usual = float(np.sort(vector)[: max(1, int(len(vector) * BACKGROUND))].mean())
         near = (vector - usual) / max(1 - usual, 1e-6)
-        for hit, place in zip(own, places, strict=True):
-            hit["nearness"] = float(near[place])
-        whole["topic"] = 1.0 - (max(0.0, TOPIC_NEAR - float(near.max())) / TOPIC_NEAR) ** 2
+        # An embedder may not know a name. The text that the name leads to is on its topic.
+        known = [TOPIC_NEAR * asked.covered(leading) for leading in named]
+        for hit, place, least in zip(own, places, known, strict=True):
+            hit["nearness"] = max(float(near[place]), least)
+        nearest = max(float(near.max()), *known[:HITS_READ], 0.0)
+        whole["topic"] = 1.0 - (max(0.0, TOPIC_NEAR - nearest) / TOPIC_NEAR) ** 2
     if not own:
         return HitSignals(whole={}, hits=())
     together: set[int] = set().union(*said[:HITS_READ])

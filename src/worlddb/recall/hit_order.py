@@ -22,7 +22,7 @@ summary of the world along, if it has one that still holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,7 +64,8 @@ class Ranking:
 
     `scores` are what `order` follows, `parts` what these are the sum of, by name. `ranks` are the
     positions that each lane found, best first, and `lanes` the scores of each lane. `ways` are how
-    the graph lane came to a node, by row. `stated` marks what states exactly what is asked for.
+    the graph lane came to a node, by row, and `names` the names in the question that lead straight
+    there. `stated` marks what states exactly what is asked for.
     `lead` is that of `Weighed`, `senses` are those of the embedder (`Vectors`).
     """
 
@@ -76,6 +77,7 @@ class Ranking:
     lanes: Mapping[str, Scores]
     parts: Mapping[str, Scores]
     ways: Mapping[int, Way] = field(default_factory=dict)
+    names: Mapping[int, Set[str]] = field(default_factory=dict)
     stated: NDArray[np.bool_] | None = None
     lead: float | None = None
     senses: tuple[Lacking | None, float | None] = (None, None)

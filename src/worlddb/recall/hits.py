@@ -21,7 +21,7 @@ from worlddb.claims.claim import CLAIM_EDGE, Claimed, value_key
 from worlddb.claims.claim_lookup import claimed, stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, order_told
+from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, predecessor_notes
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,
@@ -152,7 +152,7 @@ class Hit(Plain):
     def text(self) -> str:
         """The hit as a line for a prompt: when, what, and what speaks against it."""
         sides = {side for conflict in self.conflicts for side in (conflict.left, conflict.right)}
-        order = order_told(self.order).get(self.node.id, ())
+        order = predecessor_notes(self.order).get(self.node.id, ())
         line = node_line(self.node, sorted(sides - {self.node.id}), order)
         if self.summary is not None:
             line += ": " + " ".join(self.summary.content.split())
@@ -309,7 +309,8 @@ def _signals(
     rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
-    return signals_of(asked, rows, texts, places, *noted)
+    names = [ranking.names.get(row, ()) for row in rows]
+    return signals_of(asked, rows, texts, places, *noted, names)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:

@@ -181,7 +181,7 @@ def _alone(
 ) -> dict[str, set[int]]:
     """Return which names one word may mean: one that it misspells, or the person of a last name.
 
-    "Jordan" is not the Jordan River: any other word of a longer name is no name.
+    "Jordan" is not the Jordan River: any other word of a longer name is not a name.
     """
     found = {name: rows for name, rows in like.items() if key not in name.split()}
     for name, rows in like.items():
@@ -240,7 +240,7 @@ def like_names(key: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
-    """Return the first stretches in capitals that are no known name, each with its place.
+    """Return the first stretches in capitals that are not known name, each with its place.
 
     The first word of a question alone is none: its capital says nothing.
     """
@@ -470,7 +470,7 @@ def seen_question(
     """Return a question as the handlers of its worlds want it read.
 
     Raises:
-        ProviderError: a rewrite failed, or made something of the question that is no question.
+        ProviderError: a rewrite failed, or made something of the question that is not a question.
     """
     moment = moment_of(reader, query.as_of, now)
     before = query

@@ -2,14 +2,10 @@
 
     lanes, words, speakers, days, turns around ──▶ Σ weight × feature ──▶ score and its parts
 
-Ranks of lanes say who is ahead, but not by how much. The ranker uses scores. No feature depends on
-the scale of an embedder or on the size of a world: each is a share from 0 to 1, or standardised
-(`standing_out`). No feature depends on the weight of another, so the weights can be fitted from
-what hits tell of themselves (`worlddb eval fit`). Where the embedder keeps a vector per word, the
-best candidates are also compared word by word (`late`), else by single words (`synonyms`).
-
-No language model takes part and nothing is random. Every number stands in `index/ranking.json`,
-which also says where the number comes from.
+Each feature is a share from 0 to 1, or a score standardised over the candidates (`standing_out`),
+so no feature depends on an embedder's scale or a world's size. No feature depends on the weight of
+another, so weights can be fitted from the parts of hits (`worlddb eval fit`). No language model
+takes part, nothing is random, and every number stands in `index/ranking.json` with its origin.
 """
 
 from __future__ import annotations
@@ -47,7 +43,7 @@ Scores = NDArray[np.float64]
 DAY_MICROS = 86_400_000_000  # 24 hours.
 YEARS_MAX = 200  # a store that spans more holds a mistyped date; every year costs a regex
 SPREAD_MIN = 1e-9  # below this, scores differ by rounding alone
-FAR_KNOWN = 10  # so many texts that are no answers tell their usual cosine; of fewer, it may be 0
+FAR_KNOWN = 10  # so many texts that are not answers tell their usual cosine; of fewer, it may be 0
 ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small
 
 
@@ -123,6 +119,10 @@ class TextGraph(Protocol):
     def ways(self) -> Mapping[int, Way]:
         """How each text was reached, by row."""
 
+    @property
+    def names(self) -> Mapping[int, Set[str]]:
+        """The names in the question that lead straight to each text, by row."""
+
     def passed_on(self, given: Mapping[int, float]) -> Mapping[int, float]:
         """Return what each candidate gets if some candidates give; both by place."""
 
@@ -144,7 +144,7 @@ class Candidates:
 
     `speakers` are names of speakers, and `spoken` has the number of each candidate's speaker.
     `before` is the place of the turn before: the candidate's own place if it is the first, and -1
-    if it is no turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
+    if it is not a turn of a conversation. `forms` has one row per candidate, see `Form`. `claims`
     marks the candidates that state what is asked for. `cover` is the share of the question's words
     that a candidate has, `around` of those said in it or near it. `named` is what names give it, by
     how much it says of the question. `alike` is how near it is to the best ones, see
@@ -413,7 +413,7 @@ class Ranker:
         return np.where(self.found.before < 0, self.scalars.only_asks_penalty * out, out)
 
     def _said_before(self, scores: Scores) -> Scores:
-        """Return how far the turn before each turn stands out; 0 for what is no turn."""
+        """Return how far the turn before each turn stands out; 0 for what is not a turn."""
         before = self.found.before
         turns = np.flatnonzero(before >= 0)
         out = np.zeros(len(scores))
@@ -424,7 +424,7 @@ class Ranker:
         return out
 
     def _said_after(self, scores: Scores) -> Scores:
-        """Return how far the turn after each turn stands out; 0 for what is no turn."""
+        """Return how far the turn after each turn stands out; 0 for what is not a turn."""
         before = self.found.before
         turns = np.flatnonzero(before >= 0)
         out = np.zeros(len(scores))

@@ -214,6 +214,7 @@ class Recaller:
             lanes=found.explained,
             parts=parts,
             ways={} if found.graph is None else found.graph.ways,
+            names={} if found.graph is None else found.graph.names,
             stated=found.claims,
             lead=None if weighed is None else weighed.lead,
             senses=(None, None) if vector is None else self.search.vectors().senses(text),

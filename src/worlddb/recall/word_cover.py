@@ -67,7 +67,7 @@ class WordCover:
         """Return the share of the words that are said at or near each place.
 
         `parents` are the worlds of the places, and `before` is the turn before each turn, see
-        `Candidates.before`. What is no turn has nothing around it: its own words count again, by
+        `Candidates.before`. What is not a turn has nothing around it: its own words count again, by
         `said_alone`.
         """
         turns = np.flatnonzero(before >= 0)

@@ -18,7 +18,7 @@ from worlddb.errors import ProviderError
 from worlddb.model.address import Id
 from worlddb.model.conditions import matches
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.origin import FULL, NOTE, SETTINGS, level_of
+from worlddb.model.origin import FULL, NOTE, SETTINGS, trust_level
 from worlddb.model.records import Edge, Node, Op, Query
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
@@ -164,12 +164,12 @@ class TrustLevels:
 
     def of(self, node: Node) -> int:
         """Return the trust level of a node."""
-        return level_of(node.origins, self.settings(node.parent)) if node.origins else FULL
+        return trust_level(node.origins, self.settings(node.parent)) if node.origins else FULL
 
     def of_edge(self, edge: Edge, world: Id | None) -> int:
         """Return the trust level of an edge that was written between two names of a world."""
         origin = edge.metadata.get(NOTE)
-        return level_of((str(origin),), self.settings(world)) if origin else FULL
+        return trust_level((str(origin),), self.settings(world)) if origin else FULL
 
     def settings(self, world: Id | None) -> Mapping[str, Any]:
         """Return the trust settings that apply in a world."""

@@ -328,10 +328,7 @@ class View:
 
 def registrations(reader: Reader) -> list[Registration]:
     """Return the custom edge types that the store has recorded."""
-    return [
-        Registration(world=Id(world), type=type_, version=version, functional=functional)
-        for world, type_, version, functional in reader.registrations()
-    ]
+    return [Registration.of(row) for row in reader.registrations()]
 
 
 def follow_registrations(registry: Registry, reader: Reader) -> None:
@@ -342,7 +339,7 @@ def follow_registrations(registry: Registry, reader: Reader) -> None:
     """
     seq = reader.head().seq
     if registry.recorded_at < seq or (reader.is_uncommitted and registry.recorded_at != seq):
-        registry.record(registrations(reader))
+        registry.record(reader.registrations())
         registry.recorded_at = seq
 
 

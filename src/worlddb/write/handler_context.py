@@ -28,7 +28,7 @@ from worlddb.model.inputs import (
     encode_text,
     premises_of,
 )
-from worlddb.model.origin import FULL, NOTE, Origin, least, level_of
+from worlddb.model.origin import FULL, NOTE, Origin, least_trusted, trust_level
 from worlddb.model.records import (
     Direction,
     Edge,
@@ -438,7 +438,7 @@ class TrustGuard:
 
     def level(self, world: Id | None) -> int:
         """Return the trust level of the caller in a world."""
-        return level_of((self.origin,), self._levels.settings(world))
+        return trust_level((self.origin,), self._levels.settings(world))
 
     def allows(self, ident: bytes | str) -> bool:
         """Return whether the caller may end or change a node."""
@@ -477,7 +477,7 @@ def outranks(ledger: Ledger, target: Id, source: Id) -> bool:
         return False
     levels = TrustLevels(ledger.writer)
     # The settings of the old node's scope apply to both nodes.
-    own = level_of(new.origins, levels.settings(old.parent))
+    own = trust_level(new.origins, levels.settings(old.parent))
     if ledger.guard is not None:
         own = min(own, ledger.guard.level(old.parent))
     return levels.of(old) > own
@@ -486,7 +486,7 @@ def outranks(ledger: Ledger, target: Id, source: Id) -> bool:
 def yields(ledger: Ledger, ident: Id, origins: Sequence[str]) -> bool:
     """Return whether a node is at most as trusted as `origins`; a name needs full trust."""
     (node,), levels = _nodes(ledger, ident), TrustLevels(ledger.writer)
-    own = level_of(origins, levels.settings(node.parent))
+    own = trust_level(origins, levels.settings(node.parent))
     return own >= (levels.of(node) if node.content else FULL)
 
 
@@ -514,7 +514,7 @@ def with_origin(ledger: Ledger, draft: EdgeDraft) -> EdgeDraft:
         origins += [str(found[NOTE])] if NOTE in found else []
     if ledger.guard is not None and ledger.place(draft.source).row <= ledger.head.nodes:
         origins.append(ledger.guard.origin)
-    return replace(draft, metadata={**said, NOTE: least(origins)}) if origins else draft
+    return replace(draft, metadata={**said, NOTE: least_trusted(origins)}) if origins else draft
 
 
 def _nodes(ledger: Ledger, *ids: Id) -> list[Node]:

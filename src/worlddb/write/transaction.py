@@ -30,6 +30,7 @@ from worlddb.model.origin import USER, Origin, check_origin
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 from worlddb.ontology.registry import (
+    DECLARED_MAX,
     VERSION_BYTES_MAX,
     EdgeDeclaration,
     Registration,
@@ -108,7 +109,7 @@ class Transaction:
         created_at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         aliases: Sequence[str] = (),
-        origin: str | None = None,
+        origin: str | Sequence[str] | None = None,
     ) -> Node:
         """Create a node and return it.
 
@@ -116,7 +117,7 @@ class Transaction:
         `created_at` on, which is now by default. The same type, name, content and `created_at`
         again, in the same world and while the node is live, is the same node, with aliases and
         sources added. An id cannot be predicted, except that of a scope. `origin` says who brought
-        the text in; by default the caller.
+        the text in, one or several; by default the caller.
 
         Raises:
             InvalidInputError: a field is wrong; nothing was written.
@@ -133,7 +134,7 @@ class Transaction:
             created_at=created_at,
             source=source,
             aliases=aliases,
-            origins=() if origin is None else (origin,),
+            origins=(origin,) if isinstance(origin, str) else tuple(origin or ()),
         )
         return self._do(create_node, self._ledger, draft)
 
@@ -539,6 +540,8 @@ class Ontology:
         for shipped in wanted.keys() & {handler.type for handler in default_handlers()}:
             raise InvalidInputError(f"{shipped!r} ships with WorldDB; choose another name")
         missing = [one for one in wanted.values() if one not in [it.declaration for it in there]]
+        if len({one.type for one in there} | {one.type for one in missing}) > DECLARED_MAX:
+            raise InvalidInputError(f"declare: a world has up to {DECLARED_MAX:,} types of its own")
         if missing:
             with transact(
                 self._store, self._registry, actor=actor, bulk=False, limits=self._limits

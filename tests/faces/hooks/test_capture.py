@@ -259,5 +259,7 @@ def test_the_words_of_a_session_are_not_given_back_to_it_unless_it_has_forgotten
     assert not any(is_before_the_model(one, other, session.files) for one in turns)
     session.files.begin_anew()
     assert not any(is_before_the_model(one, stop, session.files) for one in turns)
+    asked = other._replace(prompt=f" {turns[0]['content'].upper()}\n")
+    assert [is_before_the_model(one, asked, session.files) for one in turns] == [True, False, False]
     later = turns[0] | {"valid_from": "2999-01-01T00:00:00Z"}
     assert is_before_the_model(later, stop, session.files)

@@ -103,7 +103,8 @@ class ClientSession:
             for _ in range(2):
                 yield "afterAgentResponse", self._cursor(session, "afterAgentResponse", text=REPLY)
         elif self.client == "gemini":
-            said = {"prompt": SAID, "prompt_response": REPLY, "stop_hook_active": False}
+            put_in = "<hook_context>&lt;memories&gt;\n- otter\n&lt;/memories&gt;</hook_context>\n\n"
+            said = {"prompt": put_in + SAID, "prompt_response": REPLY, "stop_hook_active": False}
             for _ in range(2):
                 yield "AfterAgent", base | {"hook_event_name": "AfterAgent", "timestamp": AT} | said
         else:
@@ -118,9 +119,9 @@ class ClientSession:
         if self.client == "cursor":
             name, told = "beforeSubmitPrompt", self._cursor(session, "", prompt=prompt)
         elif self.client == "copilot":
-            name = "sessionStart"
+            name = "userPromptSubmitted"
             told = {"sessionId": session, "timestamp": 1763287200000, "cwd": str(self.folder)}
-            told |= {"source": "new", "initialPrompt": prompt}
+            told |= {"prompt": prompt}
         else:
             name = "BeforeAgent" if self.client == "gemini" else "UserPromptSubmit"
             told = base | {"hook_event_name": name, "prompt": prompt, "timestamp": AT}
@@ -192,7 +193,7 @@ def test_what_was_said_is_written_once_without_secrets_and_given_to_the_next_ses
     stored = session.stored()
     assert len(stored) == 2
     assert any("heron" in text for text in stored)
-    assert not any(KEY in text for text in stored)
+    assert not any(KEY in text or "otter" in text for text in stored)
     context = session.given(session.ask("two"))
     assert "heron" in context
     assert "data" in context.splitlines()[0] + context.splitlines()[1]
@@ -207,12 +208,10 @@ def test_hooks_are_off_by_a_word_in_every_client(session: ClientSession) -> None
     assert session.stored() == []
     session.ask("two", "worlddb off")
     session.converse("two")
-    if session.client in ("gemini", "cursor", "claude-code", "codex"):
-        assert session.stored() == []
-    before = session.stored()
+    assert session.stored() == []
     (session.folder / ".worlddb.toml").write_text('hooks = "off"\n')
     session.converse("three")
-    assert session.stored() == before
+    assert session.stored() == []
     (session.folder / ".worlddb.toml").unlink()
     session.converse("four")
     assert session.given(session.ask("five"))

@@ -49,6 +49,19 @@ TOLD: list[tuple[str, str, dict[str, Any], dict[str, Any]]] = [
         {"deed": "capture", "said": (("user", "How?"), ("assistant", "So."))},
     ),
     (
+        "gemini",
+        "AfterAgent",
+        # Gemini CLI puts what the hook before has answered into the prompt.
+        {"prompt": "<hook_context>&lt;memories&gt;\n- x</hook_context>\n\nHow?"},
+        {"prompt": "How?", "said": (("user", "How?"),)},
+    ),
+    (
+        "copilot",
+        "userPromptSubmitted",
+        {"sessionId": "s", "cwd": "/p", "prompt": "How?", "timestamp": 1},
+        {"deed": "ask", "session": "s", "prompt": "How?", "said": ()},
+    ),
+    (
         "copilot",
         "agentStop",
         {"sessionId": "s", "cwd": "/p", "transcriptPath": "/e.jsonl", "timestamp": 1},
@@ -87,7 +100,8 @@ def test_each_client_gets_context_in_its_own_form() -> None:
     assert cursor == {"continue": True, "additional_context": "x"}
     assert answer_of("cursor", "beforeSubmitPrompt", "") == {"continue": True}
     assert answer_of("cursor", "sessionStart", "x") == {"additional_context": "x"}
-    assert answer_of("copilot", "sessionStart", "x") == {"additionalContext": "x"}
+    for name in ("sessionStart", "userPromptSubmitted"):
+        assert answer_of("copilot", name, "x") == {"additionalContext": "x"}
 
 
 def test_the_plug_ins_have_the_hooks_that_setup_writes_and_no_path_of_a_machine() -> None:

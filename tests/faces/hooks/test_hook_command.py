@@ -137,7 +137,7 @@ def test_hooks_are_off_by_a_word(project: Project) -> None:
 
 
 def test_a_hook_gives_up_silently_with_a_line_in_the_log(project: Project) -> None:
-    project.store.write_bytes(b"this is no store, but a text that is longer than a header" * 99)
+    project.store.write_bytes(b"this is not a store, but a text that is longer than a header" * 99)
     assert project.context() == ""
     assert "UserPromptSubmit: gave up: " in project.log
     bad = worlddb("hook", "Stop", stdin=b"{not JSON", env=project.env)

@@ -130,6 +130,8 @@ def test_scopes_are_roles(signed: Signed) -> None:
     root = signed.as_(scope="worlddb:read worlddb:administer")
     access = root.get("/v1/access").data
     assert (access["role"], access["admin"], access["bounds"]) == ("administer", True, {})
+    for odd in (7, True, {"worlddb:administer": 1}, [["worlddb:administer"]], None):
+        assert signed.as_(scope=odd).get("/v1/memories").status == 403
     none = signed.as_(scope="openid profile").get("/v1/memories")
     assert none.error.startswith("403 rejected: this sign-in has none of the scopes")
     assert 'error="insufficient_scope"' in none.headers["www-authenticate"]

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,20 @@ def test_scopes_and_rights_of_a_token_hold_inside_its_tenant(site: Site) -> None
     assert site.as_("c-key").post("/v1/memories", text="No.").status == 403
     assert site.as_("wrong").post("/v1/recall", query="tea").status == 401
     assert site.post("/v1/recall", query="tea").status == 401
+
+
+def test_the_settings_of_the_server_hold_in_the_store_of_each_tenant(tmp_path: Path) -> None:
+    declared = ({"type": "manages", "acyclic": True},)
+    made = replace(settings(tmp_path / "stores"), edge_types=declared, audit_reads=True)
+    stores = tenant_stores(made, str(tmp_path / "stores"))
+    try:
+        with stores.lease("acme") as memory:
+            assert "manages" in [one.type for one in memory.edge_types().types]
+            memory.write("Acme likes tea.")
+            memory.recall("tea")
+            assert len(memory.reads().reads) == 1
+    finally:
+        stores.close()
 
 
 def test_an_operator_names_the_tenant_in_a_header(site: Site) -> None:

@@ -58,7 +58,7 @@ def test_what_is_no_message_gets_an_error_and_the_server_goes_on(tmp_path: Path)
             assert (told["error"]["code"], told["id"]) == (code, ident), line[:80]
             assert len(told["error"]["message"]) > 5
         assert server.ask(20, "ping")["result"] == {}
-        # Bytes that are no text are never remembered; what comes after them is.
+        # Bytes that are not text are never remembered; what comes after them is.
         server.say(write(1, "caf?").replace(b"?", b"\xe9"))
         assert "byte" in server.hear()["error"]["message"]
         server.say(write(2, "café"))
@@ -304,7 +304,7 @@ def test_discovery_without_a_handshake_says_what_the_server_is(tmp_path: Path) -
 
 def test_a_store_that_cannot_be_opened_is_told_on_stderr(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    path.write_bytes(b"this is no store, but long enough to be looked at. " * 100)
+    path.write_bytes(b"this is not a store, but long enough to be looked at. " * 100)
     with lines(path) as server:
         assert server.process.wait(DEADLINE_S) == 6
         assert server.process.stdout is not None
@@ -315,7 +315,7 @@ def test_a_store_that_cannot_be_opened_is_told_on_stderr(tmp_path: Path) -> None
 
 def test_a_store_that_turns_out_to_be_damaged_is_told_to_who_calls(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
-    path.write_bytes(b"SQLite format 3\0" + b"this is no store. " * 1_000)
+    path.write_bytes(b"SQLite format 3\0" + b"this is not a store. " * 1_000)
     with lines(path) as server:
         server.greet()
         told = server.ask(1, "tools/call", name="memory_list", arguments={})["result"]

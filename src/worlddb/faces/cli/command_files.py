@@ -74,11 +74,18 @@ def open_to_write(args: argparse.Namespace) -> WorldDB:
 
 
 def open_memories(
-    args: argparse.Namespace, *, create: bool = False, asks: bool = False, reads: bool = False
+    args: argparse.Namespace,
+    *,
+    create: bool = False,
+    asks: bool = False,
+    reads: bool = False,
+    writes: bool = False,
+    actor: str = "cli",
 ) -> Memory:
     """Open a store by its memories, as `worlddb.Memory`; with `create` it may be new.
 
-    Only a command that `reads` texts, to write them, migrates a store of an older format.
+    Only a command that `reads` texts, to write them, migrates a store of an older format. One that
+    `writes` finds the edge types of the settings declared.
     The embedder is that of the settings only for a command that `asks` questions or `reads` texts,
     the extractor only for one that `reads` texts: no other has to mind what is wrong with them.
     """
@@ -91,7 +98,9 @@ def open_memories(
         settings = replace(settings, embedder=None)
     if not reads:
         settings = replace(settings, extractor="rules")
-    return open_memory(settings, create=create, migrate=reads, actor="cli")
+    return open_memory(
+        settings, create=create, migrate=reads, declares=create or writes, actor=actor
+    )
 
 
 def chosen_embedder(args: argparse.Namespace) -> Embedder | str | None:
@@ -123,7 +132,7 @@ def landing(target: str, *, replace: bool) -> Iterator[str]:
     If anything fails before that, `target` stays as it was.
 
     Raises:
-        StorageError: `target` exists and `replace` is not set, is no file, or has no folder.
+        StorageError: `target` exists and `replace` is not set, is not a file, or has no folder.
     """
     from worlddb.audit.store_files import remove_abandoned_copies
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from worlddb import errors
 from worlddb.errors import InvalidInputError
-from worlddb.faces.call_parts import SCOPE_KINDS, Call, Parameter
+from worlddb.faces.call_parts import SCOPE_KINDS, SCOPES, Call, Parameter
 from worlddb.faces.cli.terminal import Cell, one_line, print_hint, print_json, print_table
 
 if TYPE_CHECKING:
@@ -393,6 +393,11 @@ def call_options(call: Call) -> list[Option]:
     return [*found, YES] if call.question else found
 
 
+def scope_options() -> list[Option]:
+    """Return the options that name scopes, for a command that is more than one call."""
+    return [made for one in SCOPES for made in _options(one)]
+
+
 def _options(one: Parameter) -> Iterator[Option]:
     if one.positional:
         nargs = "+" if one.type in SEVERAL else None if one.required else "?"
@@ -549,7 +554,13 @@ def open_for(call: Call, args: argparse.Namespace) -> Memory:
 
     adds = call.effect == "add"
     is_new = adds and all(one.type != "id" for one in call.parameters)
-    return open_memories(args, create=is_new, asks=call.effect == "search", reads=adds)
+    return open_memories(
+        args,
+        create=is_new,
+        asks=call.effect == "search",
+        reads=adds,
+        writes=call.effect == "change" and not getattr(args, "dry_run", False),
+    )
 
 
 def user_of(args: argparse.Namespace) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from worlddb.evaluate.benchmark_run import Finished
     from worlddb.evaluate.model_answers import Roles
     from worlddb.evaluate.question_plan import PlannedQuestion, QuestionPlan
-    from worlddb.evaluate.run_folder import Calls
+    from worlddb.evaluate.run_folder import ReplyCache
     from worlddb.evaluate.run_report import Table
     from worlddb.faces.face_settings import Settings
     from worlddb.models.chat_client import ModelName
@@ -92,16 +92,16 @@ def options_of_row(
 
 
 def make_roles(
-    args: argparse.Namespace, settings: RunSettings, calls: Calls | None
+    args: argparse.Namespace, settings: RunSettings, calls: ReplyCache | None
 ) -> Roles | None:
     """Return the models of a run, whose replies go to `calls`; None if it asks none."""
     if calls is None:
         return None
     from worlddb.evaluate.model_answers import Roles, load_prompts
-    from worlddb.evaluate.run_folder import KeptChat
+    from worlddb.evaluate.run_folder import CachedChat
 
     chats: dict[str, Any] = {
-        role: KeptChat(_chat_settings(args, role, spec), role, calls)
+        role: CachedChat(_chat_settings(args, role, spec), role, calls)
         for role, spec in _specs(args, settings.reading).items()
     }
     return Roles(prompts=load_prompts(args.prompts), calls=calls, **chats)
@@ -260,22 +260,22 @@ FAILED_SHOWN = 3  # errors in the last line; all are in the folder
 
 def measure(args: argparse.Namespace) -> int:
     """Run a benchmark once, and print its figures."""
-    from worlddb.evaluate.benchmark_run import left_of
-    from worlddb.evaluate.run_folder import held
+    from worlddb.evaluate.benchmark_run import questions_left
+    from worlddb.evaluate.run_folder import locked_folder
     from worlddb.evaluate.run_report import tables_of
 
     settings = _settings(args)
     plan = _plan(args, settings)
-    with held(args.out):
+    with locked_folder(args.out):
         roles = make_roles(args, settings, _calls(args, settings))
-        left = left_of(args.data, settings, plan=plan, out=args.out)
+        left = questions_left(args.data, settings, plan=plan, out=args.out)
         if not agreed(args, [(settings, roles, left)]):
             return 1
         finished = _run(args, settings, roles, plan, args.out, "asking")
     tables = tables_of(finished.summary, settings.benchmark)
     if wants_json(args):
         notes = {name: text for table in tables for name, text in table.notes.items()}
-        told = {"data": args.data, "questions": plan.told, "definitions": notes}
+        told = {"data": args.data, "questions": plan.description, "definitions": notes}
         failed = {"failed": finished.failed} if finished.failed else {}
         print_json(told | finished.summary.to_dict() | failed)
     else:
@@ -286,7 +286,7 @@ def measure(args: argparse.Namespace) -> int:
             _print_notes(table)
             print()
         if plan.is_part or plan.left_out:
-            print(f"questions: {plan.told}")
+            print(f"questions: {plan.description}")
         print(", ".join(f"{name} {value:,.1f}" for name, value in finished.summary.spent.items()))
     _complain([finished], plan)
     return 0
@@ -295,8 +295,8 @@ def measure(args: argparse.Namespace) -> int:
 def ablate(args: argparse.Namespace) -> int:
     """Run a benchmark once as asked for and once for each change of a knob; print the table."""
     from worlddb.evaluate.ablation import changes, table_of
-    from worlddb.evaluate.benchmark_run import left_of
-    from worlddb.evaluate.run_folder import held
+    from worlddb.evaluate.benchmark_run import questions_left
+    from worlddb.evaluate.run_folder import locked_folder
     from worlddb.evaluate.run_report import write_pages
 
     base = _settings(args)
@@ -305,14 +305,14 @@ def ablate(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         folders = [args.out, *(_folder(args.out, title) for title, _ in rows)]
         for folder in dict.fromkeys(folders):
-            stack.enter_context(held(folder))
+            stack.enter_context(locked_folder(folder))
         calls = _calls(args, base)
         runs = [
             (title, one, make_roles(options_of_row(args, base, one), one, calls))
             for title, one in rows
         ]
         left = [
-            (one, roles, left_of(args.data, one, plan=plan, out=_folder(args.out, title)))
+            (one, roles, questions_left(args.data, one, plan=plan, out=_folder(args.out, title)))
             for title, one, roles in runs
         ]
         if not agreed(args, left):
@@ -321,7 +321,7 @@ def ablate(args: argparse.Namespace) -> int:
         for number, (title, settings, roles) in enumerate(runs if not finished else (), 1):
             label = f"{number} of {len(runs)}: {title}"
             finished[title] = _run(args, settings, roles, plan, _folder(args.out, title), label)
-        table = table_of(finished, plan.told)
+        table = table_of(finished, plan.description)
         if args.out:
             heading = f"{base.benchmark}: {base.mode}, ablated"
             write_pages(Path(args.out), "ablation", heading, [table])
@@ -449,7 +449,7 @@ def _print_differences(
         {
             "data": args.data,
             "n": len(plan.questions),
-            "questions": plan.told,
+            "questions": plan.description,
             "rows": {title: row_of(one.summary) for title, one in finished.items()},
             "differences": {
                 title: {name: [one.value, one.low, one.high] for name, one in means.items()}
@@ -505,15 +505,15 @@ def _settings(args: argparse.Namespace) -> RunSettings:
     return settings
 
 
-def _calls(args: argparse.Namespace, settings: RunSettings) -> Calls | None:
+def _calls(args: argparse.Namespace, settings: RunSettings) -> ReplyCache | None:
     """Return the store of model replies; None if the run asks no model."""
     if not settings.asks_model:
         return None
     if args.out is None:
         raise InvalidInputError("--out: give a folder; the replies of models are kept there")
-    from worlddb.evaluate.run_folder import CALLS, Calls
+    from worlddb.evaluate.run_folder import CALLS, ReplyCache
 
-    return Calls(Path(args.out, CALLS))
+    return ReplyCache(Path(args.out, CALLS))
 
 
 def _run(
@@ -525,7 +525,7 @@ def _run(
     label: str,
 ) -> Finished:
     from worlddb.evaluate.benchmark_run import run_benchmark
-    from worlddb.evaluate.run_report import machine_told
+    from worlddb.evaluate.run_report import machine_description
 
     with _asking(label, len(plan.questions)) as told:
         finished = run_benchmark(
@@ -535,7 +535,7 @@ def _run(
             plan=plan,
             out=out,
             workers=args.workers or (QA_WORKERS if roles is not None else 1),
-            more=lambda: {**machine_told(), **paid(args, roles)},
+            more=lambda: {**machine_description(), **paid(args, roles)},
             **told,
         )
     _tell_kept(finished, out)

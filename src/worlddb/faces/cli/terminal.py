@@ -146,7 +146,7 @@ def print_json(data: Any) -> None:
     import json
 
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A file name that is no text becomes a JSON escape that way.
+        # A file name that is not a text becomes a JSON escape that way.
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     print(visible_json(json.dumps(data, indent=2, ensure_ascii=False)))
 

@@ -56,7 +56,12 @@ DIALECTS: dict[str, Dialect] = {
         {"SessionStart": "open", "BeforeAgent": "ask", "AfterAgent": "capture"},
     ),
     "copilot": Dialect(
-        {"sessionStart": "open", "agentStop": "capture", "preCompact": "capture"},
+        {
+            "sessionStart": "open",
+            "userPromptSubmitted": "ask",
+            "agentStop": "capture",
+            "preCompact": "capture",
+        },
         answer="camel",
         transcript="copilot",
     ),
@@ -91,8 +96,8 @@ def event_of(client: str, name: str, told: Mapping[str, Any]) -> HookEvent | Non
         return None
     roots = told.get("workspace_roots")
     first_root = roots[0] if isinstance(roots, list) and roots else ""
-    prompt = _text(told, "prompt")
-    reply = _text(told, "prompt_response", "text")
+    prompt = _own_words(_text(told, "prompt"))
+    reply = _own_words(_text(told, "prompt_response", "text"))
     said = [("user", prompt), ("assistant", reply)]
     return HookEvent(
         client=client,
@@ -150,11 +155,11 @@ class TranscriptTurn(NamedTuple):
 Reader = Callable[[Mapping[str, Any], str], TranscriptTurn | None]
 
 _PUT_IN = re.compile(
-    r"<(system-reminder|local-command-\w+|command-(?:name|message|args)|user_instructions|"
+    r"<(system[-_]reminder|hook_context|local-command-\w+|command-(?:name|message|args)|user_instructions|"
     r"environment_context|user-memory-input|task-notification|ide_\w+)\b[^>]*>.*?</\1>",
     re.DOTALL,
 )
-"""What clients put into the text of a prompt; it is no word of the person."""
+"""What clients put into a prompt, our own answer included; it is not a word of the person."""
 _TAGGED = re.compile(r"<([\w-]+)\b[^>]*>.*</\1>", re.DOTALL)
 _NOTICES = ("Caveat: The messages below", "[Request interrupted", "# AGENTS.md instructions")
 
@@ -183,8 +188,13 @@ def turns_in(path: str, form: str, start: int = 0) -> Iterator[tuple[int, Transc
             yield place, turn
 
 
+def _own_words(text: str) -> str:
+    """Return a text without what the client has put into it."""
+    return _PUT_IN.sub("", text).strip()
+
+
 def _turn(key: object, role: object, content: object, at: object) -> TranscriptTurn | None:
-    text = _PUT_IN.sub("", text_of(content)).strip()
+    text = _own_words(text_of(content))
     if not text or role not in ("user", "assistant") or text.startswith(_NOTICES):
         return None
     return TranscriptTurn(str(key), str(role), text, at if isinstance(at, str) else None)

@@ -3,9 +3,9 @@
     request ─▶ RequestLog ─▶ AuthMiddleware ─▶ BodyLimit ─▶ /mcp, /v1/…, /health, /metrics
 
 H1  No route is reached without AuthMiddleware: it checks Host, Origin and token on every path.
-H2  What a caller may see is decided by the Memory bound to its token's scopes and by nothing else;
-    no route opens the store itself.
+H2  Only the Memory bound to the scopes of a token decides what its caller may see; no route opens
+    the store itself.
 H3  Neither tokens nor texts are logged.
 
-All heavy modules are imported when a server is started, not before.
+All heavy modules are imported when a server starts.
 """

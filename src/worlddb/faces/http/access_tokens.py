@@ -9,9 +9,9 @@ Tokens are listed in a TOML file:
     writes_into = ["run_id"]            # optional: kinds of further scopes that a write may name
     expires = 2027-01-31T00:00:00Z      # optional
     role = "write"                      # optional: read, write or curate (all that a scope allows)
-    origin = "web"                      # optional: what it brings in is of this origin at best
-    per_minute = 60                     # optional: how many requests it may make
-    memories_per_day = 1000             # optional: how many memories it may write
+    origin = "web"                      # optional: the most trusted origin of its writes
+    per_minute = 60                     # optional: requests per minute
+    memories_per_day = 1000             # optional: memories that it may write per day
     tenant = "acme"                     # with `serve --stores DIR`: its store is DIR/acme.db
 
 A token names at least one scope, or has `admin = true` for everything. `read_only = true` is the
@@ -19,9 +19,9 @@ role read. `worlddb tokens` writes such files.
 
 With OAuth 2.1 the server is a resource server: people sign in at the issuer, never here.
 
-    issuer, audience ─▶ is the token for us     scope ─▶ role     claims ─▶ user_id, tenant
+    issuer, audience ─▶ token is for this server     scope ─▶ role     claims ─▶ user_id, tenant
 
-This module imports nothing of the extra `server`, so that a wrong setting is reported at once.
+This module imports nothing of the extra `server`, so that a wrong setting is reported quickly.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MCP_PATH = "/mcp"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthRules:
-    """What a token must say. `roles` are by the scope of OAuth, `bounds` name the claims."""
+    """The rules for OAuth tokens. `roles` are by OAuth scope; `bounds` name the claims."""
 
     issuer: str
     resource: str | None
@@ -66,7 +66,7 @@ class OAuthRules:
     per_minute: int | None
 
     def accepted_audiences(self, resource: str) -> tuple[str, ...]:
-        """Return what `aud` may name: what the settings say, else this server and its MCP."""
+        """Return the accepted values of `aud`: those of the settings, else this server."""
         return self.audiences or (resource, f"{resource}/", resource + MCP_PATH)
 
     def metadata(self, resource: str) -> dict[str, object]:
@@ -81,7 +81,7 @@ class OAuthRules:
 
 
 def oauth_rules(settings: Settings) -> OAuthRules | None:
-    """Return the rules that the settings describe; None if nobody signs in by OAuth.
+    """Return the OAuth rules of the settings; None without OAuth.
 
     Raises:
         InvalidInputError: a setting is wrong.
@@ -104,10 +104,10 @@ def oauth_rules(settings: Settings) -> OAuthRules | None:
 
 
 def safe_url(given: str, name: str) -> str:
-    """Return a URL whose answers nobody on the way can change.
+    """Return a URL after a check that its answers cannot be changed on the way.
 
     Raises:
-        InvalidInputError: it is no URL, or one without TLS of another machine.
+        InvalidInputError: it is not a URL, or one without TLS of another machine.
     """
     try:
         parts = urlsplit(given)
@@ -154,16 +154,16 @@ ROLE_EFFECTS: dict[str, frozenset[str]] = {
     "curate": frozenset({"read", "search", "add", "change", "end"}),
 }
 """The effects of the calls that each role allows; an administrator may do what a curator may."""
-COUNT_MAX = 1_000_000  # More than one server answers.
+COUNT_MAX = 1_000_000  # More than one server can answer.
 FILE_BYTES_MAX = 4 << 20  # Some ten thousand tokens.
-SHORT_TOKEN_CHARS = 16  # Shorter ones can be guessed.
+SHORT_TOKEN_CHARS = 16  # Shorter tokens can be guessed.
 _TENANT = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}", re.ASCII)
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}|\*))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """A key to some scopes, or to everything (`admin`). Only its hash is kept."""
+    """A token for some scopes, or for everything (`admin`). Only its hash is stored."""
 
     name: str
     digest: bytes = field(repr=False)
@@ -182,24 +182,23 @@ class AccessToken:
 
     @property
     def role(self) -> str:
-        """What it may do: read, write, curate or administer."""
+        """The role: read, write, curate or administer."""
         if self.read_only:
             return "read"
         return "administer" if self.admin else "curate" if self.curates else "write"
 
     @property
     def effects(self) -> frozenset[str]:
-        """The effects of the calls that it may make."""
+        """The effects of the calls that the token allows."""
         return ROLE_EFFECTS["curate" if self.role == "administer" else self.role]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The tokens that are valid, and the host names and web pages that may be used.
+    """The valid tokens, and the allowed host names and web pages.
 
-    Without tokens everybody who reaches the port may do everything, unless people sign in. The
-    loopback names are always allowed as hosts: a page that attacks by DNS rebinding shows its own
-    name.
+    Without tokens and without OAuth, everybody who reaches the port may do everything. The loopback
+    names are always allowed as hosts, because an attack by DNS rebinding shows another name.
     """
 
     tokens: tuple[AccessToken, ...] = ()
@@ -209,14 +208,14 @@ class Access:
 
     @property
     def needs_token(self) -> bool:
-        """Whether nobody is let in without a token."""
+        """Whether every request needs a token."""
         return bool(self.tokens) or self.sign_in is not None
 
     def token_of(self, presented: bytes, now: datetime | None = None) -> AccessToken | None:
-        """Return the token that was presented, or None if it is unknown or has expired."""
+        """Return the token with this value; None if it is unknown or has expired."""
         digest = token_digest(presented)
         found: AccessToken | None = None
-        # Compare with all of them: the time taken must not show how close a guess was.
+        # Compare with all tokens: the time taken must not show how close a guess was.
         for token in self.tokens:
             if hmac.compare_digest(token.digest, digest):
                 found = token
@@ -229,23 +228,23 @@ class Access:
         return any(_same_host(allowed, host) for allowed in (*LOOPBACK_NAMES, *self.hosts))
 
     def allows_origin(self, origin: str, host: str) -> bool:
-        """Return whether a web page may call: one of this server, or one that was allowed."""
+        """Return whether a web page may call: one of this server, or an allowed one."""
         lowered = origin.lower()
         own = lowered in (f"http://{host.lower()}", f"https://{host.lower()}")
         return own or self.shares_with(origin)
 
     def shares_with(self, origin: str) -> bool:
-        """Return whether a web page of another server was allowed."""
+        """Return whether a web page of another server is allowed."""
         return origin.lower() in self.origins
 
 
 def token_digest(value: bytes) -> bytes:
-    """Return the hash of a token, which is all that is kept."""
+    """Return the hash of a token, which is stored in place of it."""
     return hashlib.sha256(value).digest()
 
 
 def sendable(value: str) -> bytes:
-    """Return a token as it is sent in a header.
+    """Return the bytes of a token in a header.
 
     Raises:
         InvalidInputError: a header cannot carry its characters.
@@ -286,7 +285,7 @@ def make_access(
     allowed_origins: Sequence[str] = (),
     sign_in: OAuthRules | None = None,
 ) -> Access:
-    """Return the access rules of a server on `host`; one that others can reach needs tokens.
+    """Return the access rules of a server on `host`; a host that others can reach needs tokens.
 
     Raises:
         InvalidInputError: a name is wrong, two tokens are equal, or a token or name is missing.
@@ -380,7 +379,7 @@ def read_tokens(path: str) -> list[AccessToken]:
 
 
 def token_file_warnings(path: str) -> list[str]:
-    """Return what a careful owner would change about a tokens file."""
+    """Return warnings about a tokens file."""
     found = []
     if os.name == "posix" and os.stat(path).st_mode & 0o077:
         found.append(f"{path}: other users of this machine can read it; run chmod 600 on it")
@@ -442,7 +441,7 @@ def _token(held: dict[str, Any], number: int) -> AccessToken:
 
 
 def checked_tenant(name: object) -> str:
-    """Return the name of a tenant, which is also that of its file.
+    """Return the name of a tenant, which is also its file name, after a check.
 
     Raises:
         InvalidInputError: it is not one.

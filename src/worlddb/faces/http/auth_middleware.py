@@ -1,14 +1,14 @@
-"""Auth middleware: Host, Origin and token of every request, before any route sees it. Plain ASGI.
+"""Auth middleware: checks Host, Origin and token of every request before any route. Plain ASGI.
 
-A web page can make a browser call a server on its user's own machine: by a name that suddenly
-resolves to 127.0.0.1, or by simply sending. The first shows in Host, the second in Origin.
+A web page can make a browser call a server on its user's machine, by DNS rebinding or by a plain
+cross-site request. The first shows in the Host header, the second in Origin.
 
 An admitted request has a caller: the calls of Memory that its token allows. Tasks and worker
-threads that the request starts inherit it, so a tool on another thread gets the same caller.
+threads of the request inherit it, so a tool on another thread has the same caller.
 
-`GuessLimit` bounds how many different wrong tokens may be tried from one address. A token that was
-right from this address is never delayed, nor is one that was wrong before: a client that repeats
-its old token learns nothing from it. Only new guesses count.
+`GuessLimit` limits the number of different wrong tokens per address. A token that was valid from
+this address is never delayed. Neither is a repeated wrong token: a client that repeats an old token
+learns nothing. Only new guesses count.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from worlddb.faces.http.oauth_tokens import OAuthTokens
 
 
-MINUTE_S = 60  # Limits are given for a minute.
-GUESSES_MAX = 50  # More than anybody mistypes.
-GUESS_EVERY_S = 1.0  # Afterwards one more each second: 86,400 a day against 2**128 tokens.
-ADDRESSES_MAX = 10_000  # Bounds the memory; who was quiet longest is forgotten.
-KEPT_MAX = 1_000  # Tokens kept for each address, right or wrong; some hundred kilobytes.
-IPV6_NETWORK_BITS = 64  # What one customer gets: any of its addresses counts as the same.
+MINUTE_S = 60  # Limits are per minute.
+GUESSES_MAX = 50  # More than a person mistypes.
+GUESS_EVERY_S = 1.0  # Afterwards one guess per second: 86,400 a day against 2**128 tokens.
+ADDRESSES_MAX = 10_000  # Bounds the memory; the least recently active address is dropped.
+KEPT_MAX = 1_000  # Tokens remembered per address: some hundred kilobytes.
+IPV6_NETWORK_BITS = 64  # A customer's network; its addresses count as one.
 
 
 @dataclass(slots=True)
 class _Visitor:
-    """The wrong tokens that came from one address."""
+    """The wrong tokens from one address."""
 
     left: float = GUESSES_MAX
     at: float = 0.0
@@ -55,13 +55,13 @@ class _Visitor:
 
 
 class GuessLimit:
-    """Counts wrong tokens by address."""
+    """Limits wrong tokens by address."""
 
     def __init__(self) -> None:
         self._visitors: OrderedDict[str, _Visitor] = OrderedDict()
 
     def wait_s(self, address: str, digest: bytes) -> float:
-        """Return how many seconds an address must wait before its token is checked; 0 for none."""
+        """Return the seconds that an address must wait before its token is checked; 0 for none."""
         visitor = self._visitors.get(network_of(address))
         if visitor is None or digest in visitor.seen:
             return 0.0
@@ -69,7 +69,7 @@ class GuessLimit:
         return 0.0 if visitor.left >= 1 else (1 - visitor.left) * GUESS_EVERY_S
 
     def note(self, address: str, digest: bytes, *, right: bool) -> bool:
-        """Note whether a token was right; return whether this was the last guess for now."""
+        """Record whether a token was valid; return whether this was the last guess for now."""
         network = network_of(address)
         visitor = self._visitors.setdefault(network, _Visitor(at=time.monotonic()))
         self._visitors.move_to_end(network)
@@ -93,7 +93,7 @@ class GuessLimit:
 
 
 def network_of(address: str) -> str:
-    """Return what an address counts as: itself, or the network of an IPv6 address."""
+    """Return the key of an address: itself, or the network of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -106,18 +106,18 @@ def network_of(address: str) -> str:
 
 
 class RateLimit:
-    """Counts requests by token; unused requests of at most one minute are saved up."""
+    """Limits requests by token; unused requests of up to a minute accumulate."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._left: OrderedDict[bytes, tuple[float, float]] = OrderedDict()
 
     async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
-        """Return `wait_s`; awaitable, because workers ask another process for it."""
+        """Return `wait_s`; a coroutine, because workers ask another process."""
         return self.wait_s(digest, per_minute)
 
     def wait_s(self, digest: bytes, per_minute: int) -> float:
-        """Count a request; return how long its token has to wait first; 0 if not at all."""
+        """Count a request; return the seconds that its token must wait first; 0 for none."""
         now = self._clock()
         left, at = self._left.get(digest, (float(per_minute), now))
         left = min(per_minute, left + (now - at) * per_minute / MINUTE_S)
@@ -137,7 +137,7 @@ WELL_KNOWN = "/.well-known/"
 CHALLENGE = 'Bearer realm="worlddb"'
 KNOWN = "worlddb.known"
 """The key of a request's scope that says whether its caller was let in, not only its request."""
-PREFLIGHT_S = "600"  # How long a browser may keep the answer to its question.
+PREFLIGHT_S = "600"  # How long a browser may cache a preflight answer.
 
 CALLER: ContextVar[Memory] = ContextVar("worlddb_caller")
 TENANT: ContextVar[str] = ContextVar("worlddb_tenant", default="")
@@ -149,7 +149,7 @@ log = logging.getLogger("worlddb.http")
 
 
 def memory_for() -> Memory:
-    """Return the Memory of whoever sent the request that is being answered.
+    """Return the Memory of the current request's caller.
 
     Raises:
         RejectedError: no request is being answered.
@@ -161,34 +161,34 @@ def memory_for() -> Memory:
 
 
 def caller_key() -> str:
-    """Return who sent the request that is being answered: its token, else its address."""
+    """Return a key of the current request's caller: its token, else its address."""
     return CALLER_KEY.get()
 
 
 def caller_token() -> AccessToken | None:
-    """Return the token of the request that is being answered; None where none is needed."""
+    """Return the token of the current request; None if none is needed."""
     return TOKEN.get()
 
 
 class CallerSource(Protocol):
-    """Gives the calls that a token allows."""
+    """Returns the calls that a token allows."""
 
     def caller(self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses) -> object:
         """Return an object with the declared calls."""
 
     def keep(self, access: Access) -> None:
-        """Follow a change of the tokens."""
+        """Apply a change of the tokens."""
 
 
 class RateSource(Protocol):
-    """Counts the requests of tokens."""
+    """Counts requests by token."""
 
     async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
-        """Count a request; return how long its token has to wait first; 0 if not at all."""
+        """Count a request; return the seconds that its token must wait first; 0 for none."""
 
 
 class CallerGate:
-    """Whom a server lets in, and as what. It can change while the server runs."""
+    """The access rules of a server, and the callers of its tokens. Rules can change at run time."""
 
     def __init__(
         self,
@@ -205,9 +205,9 @@ class CallerGate:
         self.let_in(access)
 
     def let_in(self, access: Access) -> None:
-        """Let in those whom `access` allows, and nobody else."""
+        """Replace the access rules."""
         source, counts = self._source, (self._metrics, self.uses)
-        # Those who sign in are as many as there are people; their calls are made as they come.
+        # People who sign in may be many, so their callers are made on demand.
         callers = {token.digest: source.caller(token, *counts) for token in access.tokens}
         self.access = access
         self._callers = callers
@@ -215,7 +215,7 @@ class CallerGate:
         source.keep(access)
 
     def save_uses(self, *, if_due: bool = False) -> None:
-        """Write when the tokens were last used; with `if_due` now and then only."""
+        """Save the last uses of tokens; with `if_due`, only if the last save was long ago."""
         self.uses.save(self.access.tokens, if_due=if_due)
 
     def caller(self, token: AccessToken | None) -> Memory:
@@ -228,7 +228,7 @@ class CallerGate:
 
 
 class AuthMiddleware:
-    """Lets a request in, with its `CALLER`, or answers why not."""
+    """Admits a request and sets its `CALLER`, or answers with an error."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class AuthMiddleware:
         scope["worlddb.token"] = token.name if token else ""
         scope["worlddb.operator"] = token is None or (token.admin and token.tenant is None)
         scope[KNOWN] = token is not None or not self._gate.access.needs_token
-        # The request has a task of its own, so all of these end with it.
+        # The request has a task of its own, so these variables end with it.
         CALLER.set(self._gate.caller(token))
         TOKEN.set(token)
         TENANT.set(_values(scope, TENANT_HEADER)[0] if _values(scope, TENANT_HEADER) else "")
@@ -298,7 +298,7 @@ class AuthMiddleware:
         return origins[0] if self._gate.access.shares_with(origins[0]) else None
 
     async def _token_of(self, scope: Scope) -> AccessToken | None:
-        """Return the token of a request; None where none is needed."""
+        """Return the token of a request; None if none is needed."""
         path = scope["path"]
         if not self._gate.access.needs_token or path in PUBLIC_PATHS:
             return None
@@ -321,7 +321,7 @@ class AuthMiddleware:
         return HttpError(401, message, {"WWW-Authenticate": challenge, "Connection": "close"})
 
     async def _count(self, token: AccessToken | None) -> None:
-        """Count a request of a token; refuse one beyond its rate."""
+        """Count a request of a token; refuse it above the rate limit."""
         if token is None:
             return
         if token.per_minute is not None:
@@ -332,12 +332,12 @@ class AuthMiddleware:
             self._gate.uses.note(token)
 
     async def _looked_up(self, address: str, value: bytes) -> AccessToken | None:
-        """Return the token of a value, unless its address has guessed too often."""
+        """Return the token with a value, unless its address has guessed too often."""
         digest = token_digest(value)
         wait_s = self._guesses.wait_s(address, digest)
         token = None if wait_s else self._gate.access.token_of(value)
         if token is None and self._sign_in is not None:
-            # Also while others guess from there: a signature is no guess, and each is a new token.
+            # Signed tokens are checked even then: a signature is not a guess, and each is new.
             token = await self._sign_in.token_of(value)
         if token is None and wait_s:
             raise HttpError(
@@ -351,7 +351,7 @@ class AuthMiddleware:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the address that a request comes from."""
+    """Return the address of a request's client."""
     return scope["client"][0] if scope.get("client") else ""
 
 
@@ -360,7 +360,7 @@ def _values(scope: Scope, wanted: bytes) -> list[str]:
 
 
 def _preflight_answer() -> Response:
-    """Return the answer to a browser that asks whether a page may call."""
+    """Return the answer to a CORS preflight request."""
     return Response(
         status_code=204,
         headers={
@@ -372,7 +372,7 @@ def _preflight_answer() -> Response:
 
 
 def _shared_with(origin: str, send: Send) -> Send:
-    """Return a `send` that lets an allowed page read the answer."""
+    """Return a `send` that adds the CORS headers for an allowed page."""
 
     async def share(message: Message) -> None:
         if message["type"] == "http.response.start":

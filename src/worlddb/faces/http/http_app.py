@@ -1,14 +1,14 @@
 """HTTP app: MCP, REST, explorer, health, metrics and OpenAPI as one ASGI application.
 
-The explorer is static pages in `pages/` that call the REST API from the browser: plain ES modules,
-no build step, nothing from a network. The pages hold no data, so they need no token; a page asks
-for one and keeps it in memory alone. The content security policy forbids inline scripts, inline
+The explorer is static pages in `pages/` that call the REST API from the browser: plain ES modules
+without a build step and without other hosts. The pages have no data, so they need no token; a page
+asks for one and keeps it in memory. The content security policy forbids inline scripts, inline
 styles and every other host.
 
-MCP clients whose user can be asked a question get a session; the others need none. With a protocol
-before 2026-07-28, a question can be asked only while a session is open: it is sent on the stream of
-the call, and the answer comes back as another request. Without a session every request is answered
-by itself, which costs less and survives a restart of the server.
+MCP clients that can ask their user get a session; others need none. Before protocol 2026-07-28, a
+question needs an open session: it is sent on the stream of the call, and the answer is another
+request. Without a session each request is answered by itself, which costs less and survives a
+restart of the server.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ POLICY = (
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "Referrer-Policy": "no-referrer",
-    # The browser asks each time whether the file has changed; the answer is mostly "no".
+    # The browser revalidates each file; usually it has not changed.
     "Cache-Control": "no-cache",
 }
 
@@ -130,20 +130,20 @@ async def _page(request: Request) -> Response:
 
 SESSION_HEADER = b"mcp-session-id"
 VERSION_HEADER = b"mcp-protocol-version"
-ASKING = {"elicitation", "sampling"}  # Capabilities by which a server asks its client.
-SESSIONS_MAX = 1_000  # Some ten megabytes. One that is idle for half an hour ends.
+ASKING = {"elicitation", "sampling"}  # Capabilities that let a server ask its client.
+SESSIONS_MAX = 1_000  # Some ten megabytes. Idle sessions end after half an hour.
 
 
 class McpSessions:
-    """The endpoint of MCP: routes each request to its session, or answers it without one.
+    """The MCP endpoint: passes each request to its session, or answers it without one.
 
-    A session lives in one process. Where several share the connections, `keeps` is False: no
-    session is opened, so a client of the older protocols is never asked.
+    A session lives in one process. If several processes share the connections, `keeps` is False: no
+    session is opened, so clients of older protocols are never asked.
     """
 
     def __init__(self, server: MemoryServer, *, body_bytes_max: int, keeps: bool = True) -> None:
         self._keeps = keeps
-        # AuthMiddleware has checked Host and Origin, for all routes alike.
+        # AuthMiddleware has checked Host and Origin for all routes.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
             stateless_http=True,
@@ -162,12 +162,12 @@ class McpSessions:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Keep sessions while the server runs."""
+        """Manage sessions while the server runs."""
         async with self._plain.run(), self._streaming.run():
             yield
 
     def end_streams(self) -> None:
-        """End the streams on which clients wait for what the server may say."""
+        """End the streams on which clients wait for messages of the server."""
         for stream in list(self._streams):
             stream.cancel()
 
@@ -191,7 +191,7 @@ class McpSessions:
         if not in_session:
             await self._plain.handle_request(scope, receive, send)
             return
-        # A session belongs to whoever opened it: to a token, else to an address.
+        # A session belongs to its opener: to a token, else to an address.
         owner = McpToken(token="", client_id=caller_key(), scopes=[])
         scope["user"] = AuthenticatedUser(owner)
         if scope["method"] == "GET":
@@ -253,10 +253,10 @@ def _opens_session(body: bytes) -> bool:
             ASKING & told["params"]["capabilities"].keys()
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return False  # The server itself says what is wrong with it.
+        return False  # The server reports the error.
 
 
-HEALTH_S_MAX = 5.0  # A file that takes longer to look at is not in good health.
+HEALTH_S_MAX = 5.0  # A slower check is a failure.
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Handler = Callable[[Request, Exception], Awaitable[Response]]
@@ -279,9 +279,9 @@ def make_app(
     """Return the application that serves a memory, or those of tenants; the caller closes them.
 
     Authentication is part of the application, whatever ASGI server runs it. Administrators can
-    change the tokens of `tokens_file`; `read_access` then returns what the changed file allows.
-    `url` is where clients find the server, unless the rules for signing in say so.
-    Processes that share their callers need the same `state_key`.
+    change the tokens of `tokens_file`; `read_access` then returns the new rules. `url` is the
+    server's address for clients, unless the OAuth rules have one. Processes that share their
+    callers need the same `state_key`.
     """
     metrics = ServerMetrics()
     served = OneStore(memory) if isinstance(memory, Memory) else memory
@@ -325,7 +325,7 @@ def make_app(
         exception_handlers=_handlers(served.path),
         lifespan=_lifespan(mcp, gate),
     )
-    # A redirect would send a token to wherever the Host header says.
+    # A redirect would send a token to the host in the Host header.
     app.router.redirect_slashes = False
     app.state.end_subscriptions = end_subscriptions
     app.state.let_in = let_in
@@ -338,13 +338,15 @@ def make_app(
 def _sign_in(access: Access, url: str) -> OAuthTokens | None:
     if access.sign_in is None:
         return None
-    from worlddb.faces.http.oauth_tokens import OAuthTokens  # Most servers need no JWT.
+    from worlddb.faces.http.oauth_tokens import (
+        OAuthTokens,  # Imported late: most servers need none.
+    )
 
     return OAuthTokens(access.sign_in, url)
 
 
 def _metadata_routes(sign_in: OAuthTokens | None) -> list[Route]:
-    """Return where clients find the authorisation server (RFC 9728), for REST and for MCP."""
+    """Return the routes of the metadata for REST and MCP (RFC 9728)."""
 
     def route(end: str, tokens: OAuthTokens) -> Route:
         async def answer(_: Request) -> Response:
@@ -378,14 +380,14 @@ def _end(subscriptions: OpenSubscriptions, mcp: McpSessions) -> Callable[[], Non
 def _let_in(gate: CallerGate, end_subscriptions: Callable[[], None]) -> Callable[[Access], None]:
     def let_in(access: Access) -> None:
         gate.let_in(access)
-        # A subscription lasts: it could outlive its token. Whoever may, subscribes anew.
+        # A subscription could outlive its token, so all end; clients may subscribe again.
         end_subscriptions()
 
     return let_in
 
 
 class ToolThreads:
-    """Runs the calls of tools: on the same threads as those of REST, with the same shares."""
+    """Runs the calls of tools on the threads of REST, with the same shares."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
@@ -403,7 +405,7 @@ class ToolThreads:
 
 
 def _health(check: Callable[[], None]) -> Endpoint:
-    # A lane of its own, for one look at a time: whoever asks meanwhile gets the same answer.
+    # A lane of its own with one check at a time; concurrent requests get the same answer.
     threads = Threads(HEALTH_S_MAX)
     looking: asyncio.Task[None] | None = None
 
@@ -453,7 +455,7 @@ def _json(data: object) -> Response:
 
 
 def _handlers(path: str) -> dict[type[Exception] | int, Handler]:
-    # Coroutines: Starlette would send plain functions to threads, which may all be taken.
+    # Coroutines: Starlette would run plain functions on threads, which may all be busy.
     async def raised(_: Request, error: Exception) -> Response:
         return problem_of(error, "" if path == ":memory:" else path)
 
@@ -479,7 +481,7 @@ def _handlers(path: str) -> dict[type[Exception] | int, Handler]:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """Return the methods of all routes at a URL; Starlette itself names those of the first."""
+    """Return the methods of all routes at a URL; Starlette only names those of the first route."""
     found: set[str] = set()
     for route in request.app.routes:
         if isinstance(route, Route) and route.path_regex.match(request.url.path):

@@ -1,4 +1,4 @@
-"""Problems: a failed request as a status and as JSON: {"error": {"type": …, "message": …}}."""
+"""HTTP problems: a failed request as a status and JSON {"error": {"type": …, "message": …}}."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from worlddb import errors
 
 TOO_MANY = "too_many_requests"
-PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the request.
+PROBLEMS_SHOWN = 5  # More do not help to correct a request.
 STATUS_BY_ERROR: dict[type[errors.WorldDBError], tuple[int, str]] = {
     errors.InvalidInputError: (400, "invalid_input"),
     errors.NotFoundError: (404, "not_found"),
@@ -43,20 +43,20 @@ TYPE_BY_STATUS = {
 
 
 class ErrorBody(BaseModel):
-    """What went wrong: a type for programs, a message for people."""
+    """An error: a type for programs, a message for people."""
 
     type: str = Field(description="the kind of the error; these words do not change")
     message: str = Field(description="what happened and what to do")
 
 
 class ErrorAnswer(BaseModel):
-    """The answer to a request that failed."""
+    """The answer to a failed request."""
 
     error: ErrorBody
 
 
 class HttpError(Exception):
-    """A request that is refused for a reason that only HTTP knows."""
+    """A request that HTTP rules refuse."""
 
     def __init__(
         self,
@@ -74,21 +74,21 @@ class HttpError(Exception):
 
 
 def too_many(message: str, wait_s: float) -> HttpError:
-    """Return the refusal of a token that has used up what it may do for now."""
+    """Return the error for a token that has reached its rate or quota."""
     return HttpError(429, message, {"Retry-After": str(math.ceil(wait_s))}, type=TOO_MANY)
 
 
 def problem(
     status: int, message: str, *, type: str = "", headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return the answer to a request that failed."""
+    """Return the answer to a failed request."""
     error = {"type": type or TYPE_BY_STATUS.get(status, "error"), "message": message}
     body = json.dumps({"error": error}, ensure_ascii=False).encode("utf-8", "replace")
     return Response(body, status, media_type="application/json", headers=headers)
 
 
 def problem_of(error: Exception, path: str = "") -> Response:
-    """Return the answer to a request that raised. The path of the store is not shown."""
+    """Return the answer for an exception. The path of the store is not shown."""
     if isinstance(error, HttpError):
         return problem(error.status, error.message, type=error.type, headers=error.headers)
     if isinstance(error, ValidationError):

@@ -41,16 +41,16 @@ from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
 BACKLOG = 2_048  # uvicorn's own default.
-GRACE_S = 5  # Longer than a call takes, unless it waits for a model; what stops us waits 10 s.
-LAST_WORDS_S = 0.5  # For telling those whose requests are dropped.
-CLOSING_S_MAX = 3.0  # For closing the store, once no request is open any more.
+GRACE_S = 5  # Longer than a call without a model; service managers kill after 10 s.
+LAST_WORDS_S = 0.5  # For the answers to dropped requests.
+CLOSING_S_MAX = 3.0  # For closing the store after the last request.
 EVERY_ADDRESS = ("0.0.0.0", "::", "")
 
 log = logging.getLogger("worlddb.http")
 
 
 class HttpServer(uvicorn.Server):
-    """Reports when it listens; on a signal it finishes what it has begun."""
+    """Reports when it listens; on a signal it finishes open requests."""
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class HttpServer(uvicorn.Server):
         self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         for listener in sockets or ():
-            # asyncio accepts as many connections at once as may wait. With few at once, processes
-            # that share a socket share the connections, too; those that wait still have room.
+            # asyncio accepts as many connections at once as the backlog has. With few at once,
+            # processes that share a socket also share the connections; the others still wait.
             listener.listen(BACKLOG)
         self._listening()
 
     async def on_tick(self, counter: int) -> bool:
-        """Look after the connections once a second; ten ticks are a second."""
+        """Check the connections once a second; ten ticks are a second."""
         if counter % 10 == 0:
             for connection in list(self.server_state.connections):
                 if isinstance(connection, GuardedConnection):
@@ -106,7 +106,7 @@ class HttpServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what was begun, for a limited time. Subscriptions end at once."""
+        """Finish open requests, for a limited time. Subscriptions end at once."""
         self._app.state.end_subscriptions()
         late = asyncio.get_running_loop().call_later(self._grace_s, self._drop, "out of time")
         await super().shutdown(sockets)
@@ -119,7 +119,7 @@ class HttpServer(uvicorn.Server):
         self.should_exit = True
 
     def _drop(self, why: str) -> None:
-        """Wait no longer for open requests."""
+        """Drop open requests."""
         # uvicorn would log a traceback for each of them.
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
         self.dropped = why
@@ -128,7 +128,7 @@ class HttpServer(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._loop.call_later, LAST_WORDS_S, self._abort)
 
     def _abort(self) -> None:
-        """Close what is still open: a client that never reads would keep its answer waiting."""
+        """Close open connections: a client that never reads would keep its answer waiting."""
         for connection in list(self.server_state.connections):
             if isinstance(connection, GuardedConnection):
                 connection.transport.abort()
@@ -189,15 +189,15 @@ def run_app(
     grace_s: float | None = None,
     stopper: Callable[[Callable[[], None]], None] = lambda stop: None,
 ) -> str:
-    """Serve an application until a signal; return why open requests were dropped, if they were.
+    """Serve an application until a signal; return why requests were dropped, if any were.
 
-    `stopper` gets a function that stops the server as a signal does.
+    `stopper` gets a function that stops the server like a signal.
     """
     reload = TokenReload(settings, app.state.let_in)
     if settings.tokens_file is not None:
         reload.ask()  # The file may have changed while the store was opened.
         if is_worker:
-            # What one worker has changed must hold in all of them.
+            # A change of tokens by one worker must reach all workers.
             app.state.gate.before_each = reload.if_changed
 
     def every_second() -> None:
@@ -222,9 +222,9 @@ def run_app(
 
 
 def closing_timer(seconds: float) -> threading.Timer:
-    """Return a timer that ends the process, unless it is cancelled before.
+    """Return a timer that ends the process unless it is cancelled.
 
-    Closing waits for calls that are at work, and they may take longer than anybody waits.
+    Closing waits for running calls, which may take too long.
     """
     latest = threading.Timer(seconds, _leave)
     latest.daemon = True
@@ -233,7 +233,7 @@ def closing_timer(seconds: float) -> threading.Timer:
 
 
 def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
-    """Open what is to be served, and let it be closed at the end."""
+    """Open the store or stores to serve, and register them to be closed at the end."""
     if settings.stores is not None:
         stores = tenant_stores(settings, settings.stores)
         closing.callback(stores.close)
@@ -249,7 +249,7 @@ def _opened(settings: Settings, closing: ExitStack) -> Memory | TenantStores:
 
 
 def _leave() -> None:
-    """End the process now. Nothing that was acknowledged is lost."""
+    """End the process now. Acknowledged writes are durable."""
     log.warning("out of time: a call is still at work; the process ends without it")
     os._exit(0)
 
@@ -264,13 +264,13 @@ def _work_of_writer(memory: Memory) -> None:
 
 
 def warm_up(memory: Memory) -> None:
-    """Load what the first recall would wait for, and begin the work in the background."""
+    """Load what the first recall needs, and start the background work."""
     try:
         memory.read_pending()
         memory.warm()
         memory.db.embed_in_background()
     except WorldDBError as error:
-        # A recall that needs it will report the error to its caller.
+        # The recall that needs it reports the error to its caller.
         log.warning("recall is not ready: %s", error)
 
 
@@ -298,7 +298,7 @@ def listener_on(host: str, port: int) -> socket.socket:
 
 
 def set_up_logs(level: str, who: str = "") -> None:
-    """Log to stderr. Libraries log warnings only: their details could hold texts."""
+    """Log to stderr. Libraries log warnings only: their details could have texts."""
     shown = f"%(asctime)s %(levelname)s {who}%(message)s"
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=shown)
     logging.getLogger("worlddb").setLevel(level.upper())
@@ -324,7 +324,7 @@ def _log_warnings(settings: Settings, access: Access) -> None:
 
 
 def address(host: str, port: int, allowed_hosts: tuple[str, ...] = ()) -> str:
-    """Return the URL for clients; where `host` is no name, with an allowed name."""
+    """Return the URL for clients; if `host` is a wildcard, with an allowed name."""
     if is_loopback(host) or not allowed_hosts:
         name = "127.0.0.1" if host in EVERY_ADDRESS else host
         if ":" in name:
@@ -350,14 +350,14 @@ def addresses(url: str, path: str) -> dict[str, Any]:
 
 
 def welcome_text(url: str, path: str, *, with_tokens: bool) -> str:
-    """Return the settings to paste into a client, with a variable in place of the token."""
+    """Return client settings to paste, with a variable in place of the token."""
     bearer = "Authorization: Bearer $WORLDDB_TOKEN"
     header = f' --header "{bearer}"' if with_tokens else ""
     curl = f' -H "{bearer}"' if with_tokens else ""
     entry: dict[str, Any] = {"type": "http", "url": f"{url}/mcp"}
     codex = ""
     if with_tokens:
-        # Each reads the variable in its own way; Claude Code without "env:", by the line above.
+        # Each client reads the variable in its own syntax; Claude Code without "env:".
         entry["headers"] = {"Authorization": "Bearer ${env:WORLDDB_TOKEN}"}
         codex = '\n  bearer_token_env_var = "WORLDDB_TOKEN"'
     asked = "content-type: application/json"

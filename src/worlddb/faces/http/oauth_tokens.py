@@ -2,12 +2,13 @@
 
     JWT ─▶ algorithm, key ─▶ signature, issuer, audience, times ─▶ role, bounds ─▶ AccessToken
 
-O1  Algorithms are pinned to those with a public key; the token does not choose among others.
-O2  Keys are fetched when the first token comes, never from an address that a token names. They are
-    fetched again when they are old, and for an unknown key id at most once in `REFRESH_EVERY_S`.
-O3  A provider that does not answer holds up a request for `FETCH_S_MAX` at most, then nobody for
-    `REFRESH_EVERY_S`, and the keys that were fetched before still hold for a day.
-O4  Who signed in signs what they write as such: nobody can take the name of a token of the file.
+O1  Only algorithms with a public key are accepted, whatever algorithm the token names.
+O2  Keys are fetched at the first token, never from an address in a token. They are fetched again
+    when they are old, and for an unknown key id at most once in `REFRESH_EVERY_S`.
+O3  A provider that does not answer delays one request by at most `FETCH_S_MAX`, then none for
+    `REFRESH_EVERY_S`; earlier keys stay valid for a day.
+O4  The actor of a person who signed in is marked as such, so nobody can take the name of a token in
+    the file.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from worlddb.model.records import groups_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 TOKEN_BYTES_MAX = 16 << 10  # Tokens with many groups have some kilobytes.
-LEEWAY_S = 30.0  # Clocks of two machines differ by less.
-KEYS_KEPT_S = 600.0  # Providers announce a new key for longer than that before they use it.
-KEYS_HELD_S_MAX = 86_400.0  # A key that was withdrawn must not hold for ever.
-REFRESH_EVERY_S = 10.0  # Made-up key ids must not make us ask the provider all the time.
+LEEWAY_S = 30.0  # The clocks of two machines differ by less.
+KEYS_KEPT_S = 600.0  # Providers announce a new key longer in advance.
+KEYS_HELD_S_MAX = 86_400.0  # A withdrawn key must expire.
+REFRESH_EVERY_S = 10.0  # Invented key ids must not cause many requests to the provider.
 FETCH_S_MAX = 5.0  # A client waits for 30.
 ANSWER_BYTES_MAX = 1 << 20  # A set of keys has some kilobytes.
-NAME_CHARS_MAX = 100  # As a token of the file.
-SIGNED_IN = " (signed in)"  # Ends the name of who did; people choose their subject, in some places.
+NAME_CHARS_MAX = 100  # As in the tokens file.
+SIGNED_IN = " (signed in)"  # Suffix of the actor; some providers let people choose the subject.
 SIGN_IN_SCOPES = ROLES[:-1]
 """The roles that a client is told to ask for; administering is for those who ask by themselves."""
 
@@ -65,7 +66,7 @@ class SigningKeys:
         self._turn = asyncio.Lock()
 
     async def find(self, ident: str) -> jwt.PyJWK | None:
-        """Return the key of an id; None if the server has no such key.
+        """Return the key with an id; None if the server has no such key.
 
         Raises:
             HttpError: the keys could not be fetched.
@@ -88,7 +89,7 @@ class SigningKeys:
     async def _refresh(self) -> None:
         why: object = "no answer in time"
         try:
-            # An address may be asked for up to three times, and each may be slow.
+            # There may be three requests, and each may be slow.
             with anyio.move_on_after(FETCH_S_MAX):
                 self._keys = await anyio.to_thread.run_sync(self._fetch, abandon_on_cancel=True)
                 self._fetched = time.monotonic()
@@ -96,7 +97,7 @@ class SigningKeys:
         except (ProviderError, InvalidInputError, ValueError, KeyError, TypeError) as error:
             why = error
         finally:
-            # From its end: those who waited for this attempt must not each make another one.
+            # From the end of the attempt: requests that waited for it must not repeat it.
             self._tried = time.monotonic()
         log.warning("the keys of %s cannot be fetched: %s", self._rules.issuer, why)
 
@@ -108,7 +109,7 @@ class SigningKeys:
         return {str(one.key_id): one for one in wanted}
 
     def _announced(self) -> str:
-        """Return the address of the keys as the server's own metadata tell it."""
+        """Return the address of the keys from the server's metadata."""
         issuer = self._rules.issuer
         parts = urlsplit(issuer)
         inserted = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server"
@@ -126,11 +127,11 @@ class SigningKeys:
             if told["issuer"] == issuer:
                 return safe_url(told["jwks_uri"], "jwks_uri")
             raise ProviderError(f"{address}: tells of another issuer: {told['issuer']!r:.100}")
-        raise AssertionError  # There are addresses.
+        raise AssertionError  # There is at least one address.
 
 
 class OAuthTokens:
-    """Makes access tokens of JWTs, and says where to get one."""
+    """Makes access tokens from JWTs, and names the server that issues them."""
 
     def __init__(self, rules: OAuthRules, url: str) -> None:
         self._rules = rules
@@ -139,7 +140,7 @@ class OAuthTokens:
         self._audiences = rules.accepted_audiences(self._resource)
 
     def challenge(self, path: str) -> str:
-        """Return where to get a token, for the header WWW-Authenticate."""
+        """Return the WWW-Authenticate header, which says where to get a token."""
         end = MCP_PATH if path == MCP_PATH else ""
         wanted = [scope for scope, role in self._rules.roles.items() if role in SIGN_IN_SCOPES]
         where = f'resource_metadata="{self._resource}{METADATA_PATH}{end}"'
@@ -150,7 +151,7 @@ class OAuthTokens:
         return self._rules.metadata(self._resource + end)
 
     async def token_of(self, presented: bytes) -> AccessToken | None:
-        """Return the access token that a JWT stands for; None if the JWT is not valid here.
+        """Return the access token of a JWT; None if the JWT is not valid here.
 
         Raises:
             HttpError: it is valid and opens nothing, or the keys could not be fetched.
@@ -186,9 +187,9 @@ class OAuthTokens:
         role = self._role(claims)
         admin = role == "administer"
         bounds = {} if admin else {kind: _texts(claims, one) for kind, one in rules.bounds.items()}
-        groups_of(bounds)  # Refuses what is no scope.
+        groups_of(bounds)  # Raises for values that are not scopes.
         for claim in rules.bounds.values() if bounds else ():
-            # OpenID Connect has `email_verified`: anybody may claim an address that nobody checked.
+            # OpenID Connect has `email_verified`: an unverified address proves nothing.
             if claims.get(f"{claim}_verified", True) is not True:
                 raise InvalidInputError(f"the issuer has not verified the claim {claim!r:.80}")
         tenant = None
@@ -208,11 +209,12 @@ class OAuthTokens:
         )
 
     def _role(self, claims: Mapping[str, Any]) -> str:
-        """Return the highest role that the scopes of a token stand for."""
+        """Return the highest role of a token's scopes."""
         granted: set[str] = set()
-        for name in ("scope", "scp"):  # The second is what some providers write instead.
-            held = claims.get(name, "")
-            granted.update(held.split() if isinstance(held, str) else map(str, held or ()))
+        for name in ("scope", "scp"):  # Some providers use the second name.
+            held = claims.get(name)
+            said = held.split() if isinstance(held, str) else held if isinstance(held, list) else ()
+            granted.update(one for one in said if isinstance(one, str))
         roles = {role for scope, role in self._rules.roles.items() if scope in granted}
         if not roles:
             wanted = " ".join(self._rules.roles)
@@ -243,5 +245,5 @@ def _json_at(address: str) -> dict[str, Any]:
     )
     found = json.loads(JsonClient(server, {}).send("", None))
     if not isinstance(found, dict):
-        raise ValueError("the answer is no JSON object")
+        raise ValueError("the answer is not a JSON object")
     return found

@@ -1,27 +1,25 @@
 """Request limits: connections, the size and time of a request, and threads for its work.
 
-A connection begins as a stranger's and becomes known with its first request with a valid token.
+A connection is anonymous until its first request with a valid token.
 
-C1  Request line and headers arrive in time, or the connection is closed.
-C2  A stranger's connection is closed soon after its answer; a known one may stay idle for longer.
-C3  Too many strangers of one address, or too many connections: the one that was idle longest is
-    closed, strangers first. A newcomer is never refused because others wait idly.
+C1  Request line and headers must arrive in time, or the connection is closed.
+C2  An anonymous connection is closed soon after its answer; a known one may stay idle for longer.
+C3  At the limit of connections, or of anonymous ones per address, the connection that was idle
+    longest is closed, anonymous ones first. So idle connections never block a new client.
 C4  A client that does not read its answer is disconnected.
-C5  What one step of the event loop writes is sent at once. Head and body of an answer are two
-    writes, and each send lets the interpreter switch to another thread.
+C5  Writes of one step of the event loop are sent together, because each send may switch threads.
 
-Blocking calls run on a bounded number of threads, which callers share fairly:
+Blocking calls run on a limited number of threads, which callers share fairly:
 
     call ──▶ lane of its kind of work ──▶ the caller's turn ──▶ a thread
 
-T1  Each kind of work has its own threads: reads never wait behind writes, a short text never waits
-    behind a long one.
-T2  A caller holds at most a quarter of a lane. Where calls wait, callers take turns.
-T3  The event loop's own threads run none of these calls, so an error answer or a health check can
-    always be sent.
+T1  Each kind of work has its own threads: reads never wait behind writes, nor short texts behind
+    long ones.
+T2  A caller holds at most a quarter of a lane. Waiting callers take turns.
+T3  The event loop's own threads run none of these calls, so errors and health checks always work.
 T4  The threads are daemons: a running call does not keep the process from ending.
 
-All bookkeeping happens on the event loop, so there are no locks.
+All state is changed on the event loop only, so there are no locks.
 """
 
 from __future__ import annotations
@@ -47,9 +45,9 @@ from worlddb.faces.http.auth_middleware import KNOWN, address_of, network_of
 from worlddb.faces.http.http_problems import HttpError, problem_of
 from worlddb.faces.http.server_metrics import METHODS, ServerMetrics
 
-BODY_BYTES_MAX = 4 << 20  # A text of 1 MiB, escaped, or a long chat.
-BODY_S_MAX = 30.0  # Longer than a slow mobile connection needs for that.
-HEAD_BYTES_MAX = 32 << 10  # Four times what common proxies allow by default.
+BODY_BYTES_MAX = 4 << 20  # A text of 1 MiB with escapes, or a long chat.
+BODY_S_MAX = 30.0  # A slow mobile connection needs less.
+HEAD_BYTES_MAX = 32 << 10  # Four times the default of common proxies.
 HEADERS_MAX = 100  # As nginx and Apache allow.
 ACCESS_LOG = logging.getLogger("worlddb.access")
 NO_ROUTE = "(none)"
@@ -59,7 +57,7 @@ SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no
 
 
 class BodyLimit:
-    """Reads the body before any route does, up to a limit, whether or not its length was given."""
+    """Reads the body before any route does, up to a limit, with or without a Content-Length."""
 
     def __init__(
         self, app: ASGIApp, *, bytes_max: int = BODY_BYTES_MAX, seconds_max: float = BODY_S_MAX
@@ -94,7 +92,7 @@ class BodyLimit:
         await self.app(scope, again, send)
 
     def _check_headers(self, scope: Scope) -> None:
-        # uvicorn's own limit holds only for what does not arrive at once.
+        # uvicorn's own limit applies only to headers that arrive in parts.
         size = len(scope.get("raw_path") or b"") + len(scope.get("query_string", b""))
         size += sum(len(name) + len(value) for name, value in scope["headers"])
         if size > HEAD_BYTES_MAX or len(scope["headers"]) > HEADERS_MAX:
@@ -110,7 +108,7 @@ class BodyLimit:
                 raise HttpError(415, "send the body uncompressed, without Content-Encoding")
 
     async def _read(self, receive: Receive) -> bytes | None:
-        """Return the body, or None if the client closed the connection."""
+        """Return the body; None if the client closed the connection."""
         read = bytearray()
         while True:
             message = await receive()
@@ -123,7 +121,7 @@ class BodyLimit:
                 return bytes(read)
 
     def _too_large(self) -> HttpError:
-        # Closing makes the client stop sending; we do not read the rest.
+        # Closing makes the client stop; the rest is not read.
         return HttpError(
             413,
             f"the body is larger than {self.bytes_max:,} bytes; send less at once",
@@ -132,7 +130,7 @@ class BodyLimit:
 
 
 class RequestLog:
-    """Counts and logs requests by their route. A path could hold an id or a text; a route cannot.
+    """Counts and logs requests by route: unlike a path, a route has no ids and texts.
 
     Neither tokens nor texts are logged.
     """
@@ -166,7 +164,7 @@ class RequestLog:
                 stopped = HttpError(503, "the server stops; try again", {"Connection": "close"})
                 await problem_of(stopped)(scope, receive, watched)
         except Exception:
-            status = 500  # What the outermost handler makes of it.
+            status = 500  # The answer of the outermost handler.
             raise
         finally:
             taken_s = time.perf_counter() - started
@@ -180,20 +178,20 @@ class RequestLog:
                 ACCESS_LOG.info(line, method, route, status, taken_s * 1000, address, token)
 
 
-CONNECTIONS_MAX = 1_000  # Far more than can be served at once; a limit on open sockets.
-STRANGERS_MAX = 100  # For each address. A browser opens six, a busy client some dozens.
-KEEP_ALIVE_S = 75  # nginx's own default, so that a proxy closes first.
+CONNECTIONS_MAX = 1_000  # More than can be served at once; limits open sockets.
+STRANGERS_MAX = 100  # Per address. A browser opens six, a busy client some dozens.
+KEEP_ALIVE_S = 75  # nginx's default, so that a proxy closes first.
 STRANGER_KEEP_ALIVE_S = 3  # For a second try with a token.
-HEAD_S_MAX = 15.0  # A client sends its headers at once; one that does not wastes a connection.
-STALLED_S_MAX = 20.0  # So long no byte of an answer is taken: the client does not read.
-GATHERED_BYTES_MAX = 64 << 10  # As much as a transport buffers before it asks to wait.
-SEND_BYTES_PER_S_MIN = 4 << 10  # Slower than any modem: the client reads to keep us busy.
+HEAD_S_MAX = 15.0  # Usual clients send their headers at once.
+STALLED_S_MAX = 20.0  # A client that takes no byte for so long does not read.
+GATHERED_BYTES_MAX = 64 << 10  # The buffer size of a transport.
+SEND_BYTES_PER_S_MIN = 4 << 10  # Slower than any modem: the client only keeps us busy.
 
 
 class GatheredTransport:
-    """A transport that gathers what is written until the event loop comes round, and then sends it.
+    """A transport that collects writes until the next step of the event loop, and then sends them.
 
-    Everything else is done by the transport itself.
+    Everything else is delegated to the transport.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
@@ -202,11 +200,11 @@ class GatheredTransport:
         self._waiting = bytearray()
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the transport has by this name."""
+        """Delegate to the transport."""
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send soon; at once if much has been gathered."""
+        """Send soon, or at once if the buffer is large."""
         if not self._waiting:
             self._loop.call_soon(self._send)
         self._waiting += data
@@ -219,7 +217,7 @@ class GatheredTransport:
             self._transport.write(gathered)
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes were written and not taken."""
+        """Return the number of bytes that the client has not taken."""
         return len(self._waiting) + self._transport.get_write_buffer_size()
 
     def close(self) -> None:
@@ -231,8 +229,8 @@ class GatheredTransport:
 class GuardedConnection(H11Protocol):
     """One connection of HTTP/1.1.
 
-    The time for the headers runs from the connection, or from the first byte of a further request.
-    Sending a byte now and then does not extend it.
+    The time for the headers starts with the connection, or with the first byte of a further
+    request. Further bytes do not extend it.
     """
 
     network = ""
@@ -246,17 +244,17 @@ class GuardedConnection(H11Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Whether a request on it was let in."""
+        """Whether a request on this connection was authenticated."""
         scope = cast("MutableMapping[str, Any] | None", self.scope)
         return self._was_known or bool(scope and scope.get(KNOWN))
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request on it is being answered."""
+        """Whether no request on this connection is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Make room, and start the timer."""
+        """Make room for this connection, and start the timer."""
         super().connection_made(cast(asyncio.Transport, GatheredTransport(transport, self.loop)))
         self.network = network_of(self.client[0]) if self.client else ""
         self.used_at = self.loop.time()
@@ -284,7 +282,7 @@ class GuardedConnection(H11Protocol):
             self._stop_waiting()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, which may have begun to arrive."""
+        """Continue with the next request, which may have begun to arrive."""
         self._was_known = self.is_known
         self.used_at = self.loop.time()
         self.timeout_keep_alive = KEEP_ALIVE_S if self._was_known else STRANGER_KEEP_ALIVE_S
@@ -298,7 +296,7 @@ class GuardedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def drop_unless_read(self) -> None:
-        """Drop the connection if its client does not take what it was sent."""
+        """Drop the connection if its client does not read."""
         now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
         if not self._unsent:
             self._unsent_since, self._unsent_all = now, unsent
@@ -328,16 +326,16 @@ class GuardedConnection(H11Protocol):
 
 
 def _drop_one(connections: list[GuardedConnection]) -> None:
-    """Drop the idle connection that was used longest ago, if there is one."""
+    """Drop the connection that was idle longest, if any is idle."""
     idle = [one for one in connections if one.is_idle]
     if idle:
         min(idle, key=lambda one: one.used_at).transport.abort()
 
 
-# Few: each step of SQLite releases the interpreter and waits to get it back, so every further
-# thread at work makes all of them slower.
+# Few: SQLite releases the interpreter at each step and waits to get it back, so every further
+# running thread slows all of them down.
 READERS_MAX = 2
-SEARCHERS_MAX = 2  # As READERS_MAX: a search reads, too.
+SEARCHERS_MAX = 2  # As READERS_MAX, because a search reads.
 WRITERS_MAX = 4
 """The store takes one writer at a time, but those that wait for it share one fsync."""
 ASKING_MAX = 8
@@ -346,7 +344,7 @@ SHARES = 4
 """A lane has so many shares: one caller leaves three quarters of it to the others."""
 LONG_TEXT_BYTES = 16 << 10
 """Writes longer than this have a lane of their own: they take longer than a tenth of a second."""
-PATIENCE_S = 30.0  # As long as most HTTP clients wait.
+PATIENCE_S = 30.0  # The timeout of most HTTP clients.
 
 T = TypeVar("T")
 Work = Literal["read", "search", "write", "long write"]
@@ -407,18 +405,18 @@ class _Lane:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave(caller)  # It was called up in the very moment it gave up.
+                self.leave(caller)  # The caller got its turn as it gave up.
             raise
 
     def leave(self, caller: str) -> None:
-        """Give a place back."""
+        """Release a place."""
         self._busy[caller] -= 1
         if not self._busy[caller]:
             del self._busy[caller]
         self._call_up()
 
     def _call_up(self) -> None:
-        """Give free places to those who wait: each caller in turn, none more than its share."""
+        """Assign free places to waiting callers in turn, none more than its share."""
         for caller in list(self._waiting):
             turns = self._waiting[caller]
             while turns and turns[0].done():
@@ -427,7 +425,7 @@ class _Lane:
                 self._busy[caller] += 1
                 turns.popleft().set_result(None)
                 del self._waiting[caller]
-                self._waiting[caller] = turns  # At the end: the others come first.
+                self._waiting[caller] = turns  # At the end, so that others come first.
             if not turns:
                 del self._waiting[caller]
 
@@ -439,10 +437,10 @@ class _Lane:
         worker = self._idle.pop() if self._idle else _Worker()
 
         def ended(done: asyncio.Future[Any]) -> None:
-            # Not before: the request may have ended while its thread is still at work.
+            # Not earlier: the request may end while its thread is still working.
             self._idle.append(worker)
             self.leave(caller)
-            done.exception()  # Somebody has looked at it, even if the client is gone.
+            done.exception()  # Marks the exception as retrieved, even if the client is gone.
 
         done = worker.start(call)
         done.add_done_callback(ended)
@@ -463,14 +461,14 @@ class _Worker:
         context = contextvars.copy_context()
 
         def tell(tell_result: Callable[[Any], None], value: Any) -> None:
-            # The loop has ended: nobody waits for the result.
+            # The loop has ended, so nobody waits for the result.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(tell_result, value)
 
         def work() -> None:
             try:
                 result = context.run(call)
-            except BaseException as error:  # The caller gets it, whatever it is.
+            except BaseException as error:  # Any error is passed to the caller.
                 tell(done.set_exception, error)
             else:
                 tell(done.set_result, result)

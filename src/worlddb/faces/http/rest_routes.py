@@ -41,12 +41,12 @@ NDJSON = "application/x-ndjson"
 
 
 def wants_stages(request: Request) -> bool:
-    """Return whether the client takes lines instead of one answer."""
+    """Return whether the client accepts lines instead of one answer."""
     return NDJSON in request.headers.get("accept", "")
 
 
 async def stage_stream(run: Callable[[], Awaitable[bytes]]) -> Response:
-    """Run a check and return its stages and its result as a stream.
+    """Run a check; return its stages and its result as a stream.
 
     Raises:
         WorldDBError, HttpError: the check could not begin.
@@ -63,7 +63,7 @@ async def stage_stream(run: Callable[[], Awaitable[bytes]]) -> Response:
     work.add_done_callback(lambda _: lines.put_nowait(None))
     first = await lines.get()
     if first is None:
-        await work  # It was refused, or had nothing to tell.
+        await work  # It was refused, or had no stages.
     return StreamingResponse(_lines(first, lines, work), media_type=NDJSON)
 
 
@@ -85,15 +85,15 @@ REST_CALLS = (*MEMORY_CALLS, *SERVER_CALLS)
 
 
 class RestArguments(BaseModel):
-    """What a request may bring. An argument that is not declared is refused."""
+    """The arguments of a request. Unknown arguments are refused."""
 
-    # `strict`: a number is no text and "true" is no truth value.
+    # `strict`: a number is not a text, and "true" is not a truth value.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 @cache
 def request_model(call: Call) -> type[BaseModel]:
-    """Return the model of a call's arguments, without those that are part of the path."""
+    """Return the model of a call's arguments, without those in the path."""
     in_path = call.path_parameters()
     name = "".join(word.capitalize() for word in call.name.split("_")) + "Request"
     inside = [one for one in call.parameters if one.name not in in_path]
@@ -102,7 +102,7 @@ def request_model(call: Call) -> type[BaseModel]:
 
 @cache
 def path_model(call: Call) -> type[BaseModel]:
-    """Return the model of the arguments that are part of a call's path."""
+    """Return the model of the arguments in a call's path."""
     inside = [call.parameter(name) for name in call.path_parameters()]
     return arguments_model(f"{call.name}_path", inside, base=RestArguments)
 
@@ -124,7 +124,7 @@ def server_routes(threads: Threads, desk: TokenDesk) -> list[Route]:
 
 
 def _pattern(call: Call) -> str:
-    """Return the path of a call for the router: a name at its end may have slashes ("AC/DC")."""
+    """Return the path of a call for the router; a name at its end may have slashes ("AC/DC")."""
     name = (call.path_parameters() or ("",))[-1]
     is_said = name and call.parameter(name).type == "text" and call.path.endswith(f"{{{name}}}")
     return f"{call.path[:-1]}:path}}" if is_said else call.path
@@ -136,13 +136,13 @@ def _endpoint(
     async def answer(request: Request) -> Response:
         path = path_model(call).model_validate(request.path_params).model_dump()
         sent, target = await request.body(), source()
-        # A long body is read in the caller's own turn: many of them must not hold up the others.
+        # A long body is parsed on the caller's share of threads, so that it does not block others.
         is_long = len(sent) > LONG_TEXT_BYTES
         early = None if is_long else _arguments(call, request, sent)
 
         def run() -> bytes:
             arguments = _arguments(call, request, sent) if early is None else early
-            # The JSON is made on this thread, too: a long answer must not hold up other callers.
+            # The JSON is made on this thread, too: a long answer must not block other callers.
             result = getattr(target, call.name)(**arguments, **path)
             return json.dumps(result.to_dict(), ensure_ascii=False).encode()
 
@@ -188,15 +188,15 @@ def _checked(call: Call, model: type[BaseModel], request: Request, body: bytes) 
             raise InvalidInputError("idempotency_key: the body and the header have different keys")
         arguments["idempotency_key"] = key
     if call.destructive and call.question and "id" not in arguments:
-        arguments.setdefault("confirm", "")  # Nobody is asked here, so the caller has to say it.
+        arguments.setdefault("confirm", "")  # REST cannot ask, so the caller has to confirm.
     return arguments
 
 
 def _query(call: Call, request: Request) -> dict[str, Any]:
     """Return the query string as a mapping; only parameters that take several may be repeated.
 
-    It holds nothing but text. Numbers and truth values are written there as in JSON, so that what
-    the description tells is what is taken: `5` and `true`, not `05`, `1` or `yes`.
+    A query string has only text. Numbers and truth values are written as in JSON, so that exactly
+    the documented forms are accepted: `5` and `true`, not `05`, `1` or `yes`.
     """
     repeatable = {one.name for one in call.parameters if one.type in ("scope", "names", "texts")}
     lists = {one.name for one in call.parameters if one.type == "names"}
@@ -216,7 +216,7 @@ def _query(call: Call, request: Request) -> dict[str, Any]:
 
 
 def _scalar(text: str) -> Any:
-    """Return a number or a truth value that a query string holds; other text as it is."""
+    """Return a number or a truth value of a query string; other text unchanged."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -225,7 +225,7 @@ def _scalar(text: str) -> Any:
 
 
 def _object(name: str, text: str) -> Any:
-    """Return an object that a query string holds as JSON."""
+    """Return an object that is JSON in a query string."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -296,10 +296,10 @@ def _schemas() -> dict[str, Any]:
 
 
 def _say_plainly(schema: dict[str, Any]) -> None:
-    """Change a schema of arguments to what code generators understand.
+    """Simplify a schema of arguments for code generators.
 
-    Whatever may be left out has no default: generators take one for a promise that the field is
-    there.
+    Optional arguments get no default, because generators would take one as a promise that the field
+    is always there.
     """
     for name, held in schema["properties"].items():
         schema["properties"][name] = _plain_property(held)
@@ -313,14 +313,14 @@ def _plain_property(held: dict[str, Any]) -> dict[str, Any]:
 
 
 def _body_names(call: Call) -> list[str]:
-    """Return the names of the bodies that a call takes: one for each of its alternatives."""
+    """Return the names of a call's request bodies: one for each alternative."""
     name = request_model(call).__name__
     start = name.removesuffix("Request")
     return [f"{start}{one.capitalize()}Request" for one in call.one_of] or [name]
 
 
 def _bodies(call: Call, schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the schemas of the bodies, each whole: generators do not read conditions."""
+    """Return the schemas of the bodies, each complete: generators do not read conditions."""
     found = []
     for chosen, title in zip(call.one_of, _body_names(call), strict=False):
         properties = {
@@ -376,7 +376,7 @@ def _parameters(model: type[BaseModel], place: str) -> list[dict[str, Any]]:
 
 
 def _written(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return how a query parameter is written: an object as JSON."""
+    """Return the form of a query parameter: an object is JSON."""
     if schema.get("type") == "object":
         return {"content": {"application/json": {"schema": schema}}}
     return {"schema": schema}

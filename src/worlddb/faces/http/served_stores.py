@@ -1,12 +1,12 @@
-"""Served stores: what a server serves. One store, or a folder with one store for each tenant.
+"""Served stores: one store, or a folder with one store for each tenant.
 
-    token ──▶ tenant ──▶ DIR/tenant.db, opened on demand; the one used longest ago is closed
+    token ──▶ tenant ──▶ DIR/tenant.db, opened on demand; the least recently used one is closed
 
-A tenant's store is an ordinary file. No call of one tenant reaches the file of another: the name of
-the file comes from the token, or from the header of an operator whose token opens everything.
+A tenant's store is an ordinary file. Its name comes from the token, or from the header of an
+operator whose token opens everything, so no call of one tenant reaches another tenant's file.
 
-CallerMemory holds the calls of a Memory that one token allows. TokenReload reads the tokens again
-when their file has changed, or on SIGHUP.
+`CallerMemory` has the calls of a Memory that one token allows. `TokenReload` reloads the tokens
+when their file changes, or on SIGHUP.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from worlddb.errors import (
 from worlddb.faces.call_parts import Call
 from worlddb.faces.calls import CALLS
 from worlddb.faces.diagnosis import Diagnosis, diagnosis_of, examine_served, ok
-from worlddb.faces.face_settings import Settings, embedder_of, extractor_of
+from worlddb.faces.face_settings import Settings, embedder_of, extractor_of, with_edge_types
 from worlddb.faces.http.access_tokens import Access, AccessToken, access_of, checked_tenant
 from worlddb.faces.http.auth_middleware import TENANT
 from worlddb.faces.http.http_problems import too_many
@@ -44,7 +44,7 @@ from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
 from worlddb.model.origin import Origin
 
-# What one write makes: it is counted by the same measure.
+# The effects that count as writes for quotas.
 WRITTEN_TYPES = ("Memory", "Session", "Document")
 _CALLS = {call.name: call for call in CALLS}
 
@@ -63,7 +63,7 @@ def declared_call(name: str) -> Call:
 
 
 def bound_memory(memory: Memory, token: AccessToken | None) -> Memory:
-    """Return a memory as a token opens it: in its name, and within its scopes."""
+    """Return a memory as a token allows it: with its name as actor, and bound to its scopes."""
     if token is None:
         return memory
     signed = memory.signed(f"http {token.name}", origin=token.origin)
@@ -77,9 +77,9 @@ log = logging.getLogger("worlddb.http")
 
 
 class CallerMemory:
-    """The declared calls of a Memory, and nothing else of it, as one token allows them.
+    """The declared calls of a Memory, as one token allows them.
 
-    Counts what is written and ended; refuses what the role of the token does not allow.
+    Counts writes and retirements; refuses calls that the role of the token does not allow.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class CallerMemory:
         self._uses = uses or TokenUses()
 
     def signed(self, *, origin: Origin) -> CallerMemory:
-        """Return the same calls for what an origin brings in at best."""
+        """Return the same calls, with an origin that writes get at best."""
         signed = self._memory.signed(origin=origin)
         return CallerMemory(signed, self._token, self._metrics, self._uses)
 
@@ -118,7 +118,7 @@ class CallerMemory:
         return write
 
     def _within_quota(self, token: AccessToken, write: Callable[[], Any]) -> Any:
-        """Write a memory if its token may write another one today."""
+        """Write a memory if its token has quota left for today."""
         if wait_s := self._uses.take(token):
             told = f"this token may write {token.memories_per_day:,} memories a day"
             raise too_many(f"{told}; the next day begins at midnight UTC", wait_s)
@@ -139,7 +139,7 @@ class CallerMemory:
         return result
 
     def _memories(self, ended: Retired) -> int:
-        """Return how many memories ended: without their turns and what was derived from them."""
+        """Return the number of ended memories, without their turns and derived nodes."""
         with self._memory.db.engine.store.read() as reader:
             rows = (reader.node_row(ident) for ident in ended.ids)
             bodies = reader.bodies(row for row in rows if row is not None)
@@ -147,8 +147,8 @@ class CallerMemory:
 
 
 STORE_END = ".db"
-PATIENCE_S = 20.0  # For another tenant's store to become idle; a client waits for 30.
-LOOK_S = 0.05  # How often who waits looks again.
+PATIENCE_S = 20.0  # Wait for another tenant's store to become idle; clients wait for 30.
+LOOK_S = 0.05  # Interval of checks while waiting.
 
 
 class OneStore:
@@ -176,7 +176,7 @@ class OneStore:
         self.memory.db.check_file()
 
     def gauges(self) -> dict[str, float]:
-        """Return how large the store is."""
+        """Return the size of the store."""
         newest = self.memory.db.log(limit=1, newest_first=True)
         vectors = self.path + VECTORS_END
         beside = os.path.getsize(vectors) if os.path.isfile(vectors) else 0
@@ -186,11 +186,11 @@ class OneStore:
         }
 
     def diagnose(self) -> Diagnosis:
-        """Return what `worlddb doctor` finds in the store and its work."""
+        """Return the findings of `worlddb doctor` on the store and its background work."""
         return diagnosis_of(examine_served(self.memory.db))
 
     def keep(self, access: Access) -> None:
-        """Follow a change of the tokens: there is nothing to close."""
+        """Apply a change of the tokens: nothing has to be closed."""
 
 
 @dataclass(eq=False, slots=True)
@@ -200,7 +200,7 @@ class _OpenTenant:
 
 
 class TenantStores:
-    """A folder of stores, of which a limited number is open; safe to use from any thread."""
+    """A folder of stores, of which a limited number is open; thread-safe."""
 
     of_tenants = True
 
@@ -282,7 +282,7 @@ class TenantStores:
         self._state.wait(LOOK_S)
 
     def erase(self, tenant: str, receipt: bool) -> TenantErasure:
-        """Close the store of a tenant when its calls have ended, and erase it; nobody opens it.
+        """Erase the store of a tenant when its running calls have ended; new calls are refused.
 
         Raises:
             NotFoundError: there is no such tenant.
@@ -309,7 +309,7 @@ class TenantStores:
                 self._state.notify_all()
 
     def _opened(self, tenant: str) -> _OpenTenant:
-        """Open a store for one user; others of that tenant wait meanwhile, nobody else does."""
+        """Open a store; other calls of this tenant wait, those of other tenants do not."""
         made: _OpenTenant | None = None
         try:
             made = _OpenTenant(self._make(os.path.join(self.path, tenant + STORE_END)), users=1)
@@ -343,14 +343,14 @@ class TenantStores:
         return {"worlddb_stores_open": len(self._open)}
 
     def diagnose(self) -> Diagnosis:
-        """Return how many stores are open: each tenant's own is its own."""
+        """Return the number of open stores; the stores themselves are not examined."""
         seen = f"{len(self._open)} of at most {self._open_max} stores of tenants are open"
         return diagnosis_of([ok("stores", seen)])
 
     def keep(self, access: Access) -> None:
-        """Close the stores of tenants that no token opens any more, unless they are in use."""
+        """Close the stores of tenants without a token, unless they are in use."""
         if access.sign_in is not None or any(token.tenant is None for token in access.tokens):
-            return  # An operator may name any, and so may those who sign in.
+            return  # An operator, or a person who signs in, may use any tenant.
         kept = {token.tenant for token in access.tokens}
         self._close_all(lambda name: name not in kept)
 
@@ -363,7 +363,7 @@ class TenantStores:
             self._close(name, one)
 
     def close(self) -> None:
-        """Open no more, and close all stores; those in use when their calls have ended."""
+        """Open no further store, and close all; those in use when their calls have ended."""
         with self._state:
             self._closed = True
         while self._open or self._busy:
@@ -374,7 +374,7 @@ class TenantStores:
 
 
 def _is_in_place(memory: Memory) -> bool:
-    """Return whether the file of a store is still the one that was opened."""
+    """Return whether the opened file is still the file at the store's path."""
     try:
         memory.db.engine.store.refuse_lost()
     except StorageError:
@@ -383,7 +383,7 @@ def _is_in_place(memory: Memory) -> bool:
 
 
 class TenantCaller:
-    """The declared calls, in the store of the tenant that a request belongs to."""
+    """The declared calls, in the store of a request's tenant."""
 
     def __init__(
         self,
@@ -399,7 +399,7 @@ class TenantCaller:
         self._origin = origin
 
     def signed(self, *, origin: Origin) -> TenantCaller:
-        """Return the same calls for what an origin brings in at best."""
+        """Return the same calls, with an origin that writes get at best."""
         return TenantCaller(self._stores, self._token, *self._counts, origin)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -428,7 +428,7 @@ class TenantCaller:
 
 
 def tenant_stores(settings: Settings, path: str) -> TenantStores:
-    """Return the stores in a folder; it is made if it does not exist, and so is that of the keys.
+    """Return the stores in a folder; it and the folder of keys are created if missing.
 
     Raises:
         StorageError: the folder cannot be made.
@@ -442,16 +442,18 @@ def tenant_stores(settings: Settings, path: str) -> TenantStores:
     embedder, extractor = embedder_of(settings), extractor_of(settings)
 
     def make(store: str) -> Memory:
-        return Memory(
+        memory = Memory(
             store,
             embedder=embedder,
             models_dir=settings.models_dir,
             verify_reads=settings.verify_reads,
+            audit_reads=settings.audit_reads,
             key=tenant_key(settings, store),
             extractor=extractor,
             user_id=settings.user_id,
             actor="http",
         )
+        return with_edge_types(memory, settings)
 
     def erase(tenant: str, receipt: bool) -> TenantErasure:
         return erase_tenant(replace(settings, stores=path), tenant, receipt=receipt)
@@ -462,7 +464,7 @@ def tenant_stores(settings: Settings, path: str) -> TenantStores:
 
 
 def check_tenants(settings: Settings, access: Access) -> None:
-    """Check that tokens and stores belong together.
+    """Check that tokens and stores fit together.
 
     Raises:
         InvalidInputError: a token has a tenant, but there is one store; or the other way round.
@@ -497,16 +499,16 @@ def check_tenants(settings: Settings, access: Access) -> None:
 
 
 def read_access(settings: Settings) -> Access:
-    """Return whom the settings and the tokens file let in now."""
+    """Return the access rules of the settings and the tokens file as they are now."""
     access = access_of(settings)
     check_tenants(settings, access)
     return access
 
 
 class TokenReload:
-    """Reads the tokens again when their file has changed, or on SIGHUP.
+    """Reloads the tokens when their file changes, or on SIGHUP.
 
-    If the file is wrong, the tokens that were read before still hold.
+    If the file is invalid, the earlier tokens stay valid.
     """
 
     def __init__(self, settings: Settings, let_in: Callable[[Access], None]) -> None:
@@ -516,11 +518,11 @@ class TokenReload:
         self._seen = self._stamp()
 
     def ask(self) -> None:
-        """Read the tokens at the next tick, changed or not."""
+        """Reload the tokens at the next tick, even if the file has not changed."""
         self._asked = True
 
     def if_changed(self) -> None:
-        """Read the tokens if there is a reason to."""
+        """Reload the tokens if needed."""
         stamp = self._stamp()
         if not self._asked and stamp == self._seen:
             return

@@ -29,7 +29,7 @@ HELP = {
 
 
 class _Histogram:
-    """Observed times in buckets that are added up only when they are shown."""
+    """Observed times in buckets, which are summed up only when they are shown."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(BUCKETS_S) + 1)
@@ -46,7 +46,7 @@ class _Histogram:
 
 @dataclass(frozen=True, slots=True)
 class MetricsState:
-    """What one process has counted, as plain data."""
+    """The counts of one process, as plain data."""
 
     started: float
     counters: Mapping[str, int]
@@ -55,7 +55,7 @@ class MetricsState:
     in_progress: int
 
     def at_rest(self) -> MetricsState:
-        """Return the same of a process that has ended."""
+        """Return the counts of a process that has ended."""
         return replace(self, in_progress=0)
 
 
@@ -76,12 +76,12 @@ class ServerMetrics:
             self._counters[name] += count
 
     def began(self) -> None:
-        """Count a request that has arrived."""
+        """Count an arrived request."""
         with self._lock:
             self._in_progress += 1
 
     def ended(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count an answered request."""
         method = method if method in METHODS else "other"
         with self._lock:
             self._in_progress -= 1
@@ -90,7 +90,7 @@ class ServerMetrics:
             self._times.setdefault((route, method), _Histogram()).observe(seconds)
 
     def state(self) -> MetricsState:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         with self._lock:
             times = {key: (list(one.counts), one.total_s) for key, one in self._times.items()}
             counters, requests = dict(self._counters), dict(self._requests)
@@ -98,7 +98,7 @@ class ServerMetrics:
 
     @classmethod
     def of(cls, states: Iterable[MetricsState]) -> ServerMetrics:
-        """Return what several processes have counted together."""
+        """Return the combined counts of several processes."""
         made = cls()
         for state in states:
             made._started = min(made._started, state.started)
@@ -112,7 +112,7 @@ class ServerMetrics:
         return made
 
     def text(self, of_stores: Mapping[str, float]) -> str:
-        """Return all metrics, with those of what is served."""
+        """Return all metrics, with those of the stores."""
         gauges = {"worlddb_start_time_seconds": self._started, **of_stores}
         with self._lock:
             gauges["worlddb_http_requests_in_progress"] = self._in_progress

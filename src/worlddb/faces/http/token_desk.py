@@ -1,6 +1,6 @@
-"""Token desk: the calls of a server on itself, for its administrators. See server_calls.py.
+"""Token desk: the calls of a server on its tokens, for administrators; see server_calls.py.
 
-A change is written to the tokens file and holds when the call returns.
+A change is written to the tokens file and takes effect before the call returns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from worlddb.model.records import ScopeIds, groups_of
 
 
 class TokenDesk:
-    """The tokens of a running server. Who may use it follows from the token of the request."""
+    """The tokens of a running server. The token of a request decides what the caller may do."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class TokenDesk:
         self._erase = erase
 
     def reload(self) -> None:
-        """Let in those whom the changed file allows."""
+        """Read the changed tokens file and apply it."""
         if self._read_access is not None:
             self._let_in(self._read_access())
 
     def access(self) -> CallerAccess:
-        """Say what the token of the request may do."""
+        """Return what the token of the request may do."""
         token = caller_token()
         return CallerAccess(
             version=__version__,
@@ -72,10 +72,10 @@ class TokenDesk:
         )
 
     def doctor(self) -> Diagnosis:
-        """Examine the store and its work in the background, as `worlddb doctor` does.
+        """Examine the store and its background work, as `worlddb doctor` does.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
         """
         if not _is_operator(caller_token()):
             raise RejectedError("a diagnosis is for an administrator of the whole server")
@@ -85,7 +85,7 @@ class TokenDesk:
         """List the tokens of the server.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
         """
         self._admitted(changes=False)
         self._look_up()
@@ -110,7 +110,7 @@ class TokenDesk:
         """Add a token; see `add_token` of server_calls.py.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
             ConflictError: there is a token of that name, or the server has no tokens file.
             InvalidInputError: an argument is wrong.
         """
@@ -129,20 +129,20 @@ class TokenDesk:
         return IssuedToken(name=name, token=value)
 
     def rotate_token(self, name: str) -> IssuedToken:
-        """Give a token another value.
+        """Replace the value of a token.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
             NotFoundError: the tokens file has no token of that name.
         """
         with self._file() as path:
             return IssuedToken(name=name, token=rotate_token(path, name))
 
     def revoke_token(self, name: str) -> RevokedToken:
-        """Take a token out of the tokens file.
+        """Remove a token from the tokens file.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server.
+            RejectedError: the caller is not an administrator of the whole server.
             NotFoundError: the tokens file has no token of that name.
             ConflictError: it is the last one.
         """
@@ -156,7 +156,7 @@ class TokenDesk:
         """Destroy the key of a tenant, then remove its store; see `erase_tenant` there.
 
         Raises:
-            RejectedError: the caller is no administrator of the whole server, or a scope of the
+            RejectedError: the caller is not an administrator of the whole server, or a scope of the
                 tenant is under legal hold.
             ConflictError: a token opens the tenant, it is in use, or this server cannot.
             InvalidInputError: the name is not confirmed.
@@ -183,7 +183,7 @@ class TokenDesk:
 
     @contextmanager
     def _file(self) -> Iterator[str]:
-        """Yield the tokens file for a change; its path is not told to the caller."""
+        """Yield the tokens file for a change; errors do not show its path."""
         self._admitted(changes=True)
         if self._path is None:
             raise ConflictError(

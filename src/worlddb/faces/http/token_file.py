@@ -1,11 +1,11 @@
-"""Token file: add, revoke and rotate the tokens of a server, which reads the file again by itself.
+"""Token file: adds, revokes and rotates the tokens of a server, which reloads the file by itself.
 
-Each `[[token]]` is a block of lines; a change touches one block and leaves the others, with their
-comments, as they are. The value of a token is shown once; the file has its hash.
+Each `[[token]]` is a block of lines. A change edits one block; other blocks and comments stay. The
+value of a token is shown once; the file has its hash.
 
-When each token was last used, and how many memories it has written today, is counted in memory and
-written beside the file, at most once in `SAVE_EVERY_S` seconds and at the end. A process that is
-killed loses what it has counted since.
+The last use of each token, and the number of memories it wrote today, are counted in memory and
+saved beside the file, at most once in `SAVE_EVERY_S` seconds and at the end. A killed process loses
+its unsaved counts.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from worlddb.model.inputs import Instant, from_micros, to_micros
 
 _BLOCK = re.compile(r"^[ \t]*\[\[[ \t]*token[ \t]*\]\]", re.MULTILINE)
 _HASH = re.compile(r"^([ \t]*)(?:sha256|value)[ \t]*=.*$", re.MULTILINE)
-TOKEN_BYTES = 32  # As many as nobody guesses.
+TOKEN_BYTES = 32  # Cannot be guessed.
 
 
 def tokens_in(path: str) -> list[AccessToken]:
-    """Return the tokens of a file; none if there is no file yet.
+    """Return the tokens of a file; none if there is no file.
 
     Raises:
         StorageError, FormatError, InvalidInputError: the file cannot be read, or is wrong.
@@ -54,9 +54,9 @@ def add_token(
     expires: Instant | None = None,
     **options: Any,
 ) -> str:
-    """Add a token to a file, which is made if there is none, and return its value.
+    """Add a token to a file, which is created if needed, and return the token's value.
 
-    `options` are further keys of the file, such as `per_minute`; what is None is left out.
+    `options` are further keys of the file, such as `per_minute`; None values are left out.
 
     Raises:
         ConflictError: there is a token of that name.
@@ -83,7 +83,7 @@ def add_token(
 
 
 def revoke_token(path: str, name: str) -> None:
-    """Take a token out of a file.
+    """Remove a token from a file.
 
     Raises:
         NotFoundError: there is no token of that name.
@@ -98,7 +98,7 @@ def revoke_token(path: str, name: str) -> None:
 
 
 def rotate_token(path: str, name: str) -> str:
-    """Give a token another value, and return it; the old one is not valid any more.
+    """Replace the value of a token and return the new one; the old one is no longer valid.
 
     Raises:
         NotFoundError: there is no token of that name.
@@ -113,20 +113,20 @@ def rotate_token(path: str, name: str) -> str:
 
 
 def state_of(token: AccessToken, now: datetime) -> str:
-    """Return whether a token is valid."""
+    """Return "valid" or "expired"."""
     return "expired" if token.expires is not None and token.expires <= now else "valid"
 
 
 @contextmanager
 def _alone(path: str) -> Iterator[None]:
-    """Let no other thread or process change the file meanwhile: their changes would be lost."""
+    """Lock the file against other threads and processes, whose changes would be lost."""
     try:
         import fcntl
-    except ImportError:  # Windows: people who share a file have to wait for each other.
+    except ImportError:  # Windows has no such lock.
         yield
         return
     try:
-        # The folder is locked: the file itself is replaced.
+        # The folder is locked, because the file itself is replaced.
         held = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     except OSError as error:
         raise StorageError(f"{path}: cannot write the tokens file: {error.strerror}") from None
@@ -146,7 +146,7 @@ def _hash_line(value: str) -> str:
 
 
 def _found(path: str, name: str) -> tuple[str, tuple[int, int], int]:
-    """Return the text of a file, where the block of a token stands, and how many there are."""
+    """Return the text of a file, the lines of a token's block, and the number of blocks."""
     text, tokens = _read(path), tokens_in(path)
     starts = [match.start() for match in _BLOCK.finditer(text)]
     ends = [*starts[1:], len(text)]
@@ -168,7 +168,7 @@ def _read(path: str) -> str:
 
 
 def _write(path: str, text: str) -> None:
-    """Replace the file; a wrong one is never put in place."""
+    """Replace the file if the new text is valid."""
     try:
         replace_private_file(path, text, read_tokens)
     except OSError as error:
@@ -178,22 +178,22 @@ def _write(path: str, text: str) -> None:
 USES_END = ".uses.json"
 
 
-SAVE_EVERY_S = 60.0  # Whoever looks for a forgotten token asks for days, not for seconds.
+SAVE_EVERY_S = 60.0  # Precise enough to find unused tokens.
 
 
-BYTES_MAX = 8 << 20  # More than as many tokens as a tokens file holds.
+BYTES_MAX = 8 << 20  # More than the largest tokens file.
 
 
 @dataclass(slots=True)
 class TokenUse:
-    """What is known of one token: its last use, and how much it wrote on the last day it wrote."""
+    """The last use of a token, and the number of memories it wrote on its last day of writing."""
 
     last_used: datetime | None = None
     day: str = ""
     written: int = 0
 
     def written_on(self, day: str) -> int:
-        """Return how many memories it has written on a day."""
+        """Return the number of memories written on a day."""
         return self.written if self.day == day else 0
 
 
@@ -213,25 +213,25 @@ class TokenUses:
         self._saved = time.monotonic()
 
     def note(self, token: AccessToken) -> None:
-        """Note that a token was used now."""
+        """Record a use of a token now."""
         with self._lock:
             self._uses.setdefault(token.digest, TokenUse()).last_used = self._clock()
             self._changed = True
 
     def of(self, token: AccessToken) -> tuple[datetime | None, int]:
-        """Return when a token was last used, and how many memories it has written today."""
+        """Return the last use of a token, and the number of memories it wrote today."""
         with self._lock:
             use = self._uses.get(token.digest, TokenUse())
             return use.last_used, use.written_on(_day(self._clock()))
 
     def handed_over(self) -> dict[bytes, TokenUse]:
-        """Return all uses, and forget them: another process counts them from now on."""
+        """Return all uses and clear them, because another process counts from now on."""
         with self._lock:
             uses, self._uses = self._uses, {}
             return uses
 
     def add(self, uses: Mapping[bytes, TokenUse]) -> None:
-        """Note uses that another process has noted; what was written is counted here alone."""
+        """Merge the uses of another process; counts of memories are only kept here."""
         with self._lock:
             for digest, theirs in uses.items():
                 ours = self._uses.setdefault(digest, TokenUse())
@@ -244,12 +244,12 @@ class TokenUses:
             return dict(self._uses)
 
     def replace(self, uses: dict[bytes, TokenUse]) -> None:
-        """Take over what another process has counted."""
+        """Replace all uses by those of another process."""
         with self._lock:
             self._uses = uses
 
     def take(self, token: AccessToken) -> float:
-        """Count a memory that is to be written; return the seconds to wait first, 0 for none."""
+        """Count a memory before it is written; return the seconds to wait first, 0 for none."""
         most, now = token.memories_per_day, self._clock()
         if most is None:
             return 0.0
@@ -263,16 +263,16 @@ class TokenUses:
         return 0.0
 
     def give_back(self, token: AccessToken) -> None:
-        """Take back the count of a memory that was not written."""
+        """Undo the count of a memory that was not written."""
         with self._lock:
             use = self._uses.get(token.digest)
             if token.memories_per_day is not None and use is not None and use.written:
                 use.written -= 1
 
     def save(self, tokens: Iterable[AccessToken], *, if_due: bool = False) -> None:
-        """Write the uses of the tokens that there are; a file that cannot be written is left.
+        """Save the uses of the present tokens; an unwritable file is ignored.
 
-        With `if_due`, only if the last time is long enough ago.
+        With `if_due`, only if the last save was long enough ago.
         """
         if self._path is None or not self._changed:
             return
@@ -280,7 +280,7 @@ class TokenUses:
             return
         known = {token.digest for token in tokens}
         with self._lock:
-            # Another server may use the same file: the later use is the last one.
+            # Another server may use the same file, so the later use is kept.
             for digest, theirs in _read_uses(self._path).items():
                 ours = self._uses.setdefault(digest, theirs)
                 ours.last_used = max(filter(None, (ours.last_used, theirs.last_used)), default=None)
@@ -306,7 +306,7 @@ def _told(use: TokenUse) -> dict[str, object]:
 
 
 def _read_uses(path: str) -> dict[bytes, TokenUse]:
-    """Return the uses in a file; a file that is missing or wrong tells of none."""
+    """Return the uses in a file; none if the file is missing or invalid."""
     try:
         with open(path, "rb") as file:
             held = json.loads(file.read(BYTES_MAX))

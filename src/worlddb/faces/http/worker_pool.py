@@ -3,14 +3,14 @@
     request ─▶ worker: token, arguments ─▶ WriteLink ─▶ WriteServer: Memory ─▶ result ─▶ answer
                       └─ reads: its own Memory on the same store
 
-W1  Workers accept connections on the same socket. Each checks tokens and arguments, makes reads
+W1  Workers accept connections on the same socket. Each checks tokens and arguments, reads the store
     itself, and sends writes to the parent process, which has the listening socket and the writer.
-W2  A worker that ends by itself is restarted, after a pause that grows as long as that repeats.
-W3  If the parent ends, for whatever reason, the workers end. No write is acknowledged without it.
+W2  A worker that ends is restarted, after a pause that grows with repeated failures.
+W3  If the parent ends, the workers end. No write is acknowledged without it.
 
-A connection between a worker and the writer carries one request and its answer at a time, as
-pickles; a worker opens as many as it has writing threads. The socket lies in a folder that only
-this user may enter, and this user may open the store anyway.
+A connection between a worker and the writer has one request at a time, as pickles; a worker opens
+as many as it has writing threads. The socket is in a folder that only this user, who may open the
+store anyway, can enter.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from worlddb.faces.http.token_file import TokenUse, TokenUses
 from worlddb.memory.memory import Memory
 from worlddb.model.origin import Origin
 
-BACKLOG = 256  # Threads of all workers that connect at the same moment.
-CALLERS_MAX = 10_000  # Tokens whose calls are kept ready; they are cheap to make again.
+BACKLOG = 256  # Concurrent connections of all workers' threads.
+CALLERS_MAX = 10_000  # Tokens whose calls are cached; they are cheap to make again.
 REFUSED = "refused"
 """What stands for a refusal that only HTTP knows."""
 FAILED = "failed"
@@ -66,7 +66,7 @@ Caller = CallerMemory | TenantCaller
 
 
 class WriteServer:
-    """The writing process's end of the sockets: runs the writes of all workers."""
+    """The writer's end of the sockets: runs the writes of all workers."""
 
     def __init__(self, served: OneStore | TenantStores, uses: TokenUses) -> None:
         self._served = served
@@ -89,12 +89,12 @@ class WriteServer:
         threading.Thread(target=self._accept, name="worlddb-workers", daemon=True).start()
 
     def close(self) -> None:
-        """Take no more connections. Those that are open end with their workers."""
+        """Accept no more connections. Open connections end with their workers."""
         self._listener.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self, worker: int) -> None:
-        """Note that a worker has ended: what it counted stays, but nothing of it is at work."""
+        """Record that a worker has ended: its totals stay, its gauges become 0."""
         with self._lock:
             if worker in self._states:
                 self._states[worker] = self._states[worker].at_rest()
@@ -108,7 +108,7 @@ class WriteServer:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: Connection) -> None:
-        """Answer one question after the other until the worker closes the connection."""
+        """Answer requests until the worker closes the connection."""
         with connection, suppress(EOFError, OSError):
             while True:
                 name, given = pickle.loads(connection.recv_bytes())
@@ -132,8 +132,8 @@ class WriteServer:
         given: tuple[Any, ...],
         options: dict[str, Any],
     ) -> Any:
-        """Run a declared call as a token allows it. The worker has checked the token itself."""
-        TENANT.set(tenant)  # Each connection has a thread, and so a context, of its own.
+        """Run a declared call as a token allows it. The worker has checked the token."""
+        TENANT.set(tenant)  # Each connection has its own thread, and so its own context.
         caller = self._callers.get((token, origin))
         if caller is None:
             caller = self._served.caller(token, self._metrics, self._uses)
@@ -144,12 +144,12 @@ class WriteServer:
         return getattr(caller, name)(*given, **options)
 
     def on_rate(self, digest: bytes, per_minute: int) -> float:
-        """Count a request of a token; return how long the token has to wait first."""
+        """Count a request of a token; return the seconds that the token must wait first."""
         with self._lock:
             return self._rates.wait_s(digest, per_minute)
 
     def on_uses(self, noted: dict[bytes, TokenUse]) -> None:
-        """Add the token uses that a worker has counted."""
+        """Merge the token uses of a worker."""
         self._uses.add(noted)
 
     def on_all_uses(self) -> dict[bytes, TokenUse]:
@@ -161,26 +161,26 @@ class WriteServer:
         self._served.check()
 
     def on_metrics(self, worker: int, state: MetricsState) -> list[MetricsState]:
-        """Take what a worker has counted; return what everybody has."""
+        """Replace the counts of a worker; return those of all processes."""
         with self._lock:
             self._states[worker] = state
             return [self._metrics.state(), *self._states.values()]
 
 
 def error_name(error: WorldDBError) -> str:
-    """Return the name of an error's branch of the error tree."""
+    """Return the name of an error's class in the error tree."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in errors.__all__)
 
 
 class WriteLink:
-    """A worker's end of the sockets to the writing process. Safe to share between threads."""
+    """A worker's end of the sockets to the writing process. Thread-safe."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._idle: list[Connection] = []
 
     def ask(self, name: str, *given: Any) -> Any:
-        """Ask the writer and wait for its answer.
+        """Send a request to the writer and return its answer.
 
         Raises:
             WorldDBError, HttpError: what the call itself raises.
@@ -188,7 +188,7 @@ class WriteLink:
         """
         question = pickle.dumps((name, given), pickle.HIGHEST_PROTOCOL)
         try:
-            connection = self._idle.pop()  # One step, so no lock is needed.
+            connection = self._idle.pop()  # Atomic, so no lock is needed.
         except IndexError:
             connection = self._connected()
         try:
@@ -211,7 +211,7 @@ class WriteLink:
         return result
 
     def close(self) -> None:
-        """Close the connections that are idle; the writer's threads for them end."""
+        """Close the idle connections; the writer's threads for them end."""
         while self._idle:
             self._idle.pop().close()
 
@@ -223,7 +223,7 @@ class WriteLink:
 
 
 class WorkerStores:
-    """What a worker serves: it reads the stores itself, and lets the writer write them."""
+    """The stores of a worker: it reads them itself, and sends writes to the writer."""
 
     def __init__(self, own: OneStore | TenantStores, link: WriteLink, worker: int) -> None:
         self._own = own
@@ -240,11 +240,11 @@ class WorkerStores:
         return WorkerCaller(self._own.caller(token, metrics, uses), self._link, token)
 
     def keep(self, access: Access) -> None:
-        """Follow a change of the tokens."""
+        """Apply a change of the tokens."""
         self._own.keep(access)
 
     def check(self) -> None:
-        """Check that the store can be read, here and by the writer.
+        """Check that this worker and the writer can read the store.
 
         Raises:
             StorageError: it cannot.
@@ -253,37 +253,37 @@ class WorkerStores:
         self._link.ask("check")
 
     def diagnose(self) -> Diagnosis:
-        """Return what `worlddb doctor` finds in the store; the work of the writer is its own."""
+        """Return the findings of `worlddb doctor` on the store, without the writer's work."""
         return self._own.diagnose()
 
     def gauges(self) -> dict[str, float]:
-        """Return how large the store is, or how many are open here."""
+        """Return the size of the store, or the number of stores that are open here."""
         return self._own.gauges()
 
     async def rate_wait_s(self, digest: bytes, per_minute: int) -> float:
-        """Count a request of a token among those of all workers."""
+        """Count a request of a token, over all workers."""
         wait_s: float = await asyncio.to_thread(self._link.ask, "rate", digest, per_minute)
         return wait_s
 
     def tell(self, uses: TokenUses, metrics: ServerMetrics) -> None:
-        """Tell the writer what was counted here: requests, and uses of tokens."""
+        """Report this worker's counts to the writer: requests, and uses of tokens."""
         self.metrics_of_all(metrics)
         if noted := uses.handed_over():
             self._link.ask("uses", noted)
 
     def look_up(self, uses: TokenUses) -> None:
-        """Load the token uses that all workers have counted."""
+        """Load the token uses of all workers."""
         self._link.ask("uses", uses.handed_over())
         uses.replace(self._link.ask("all_uses"))
 
     def metrics_of_all(self, own: ServerMetrics) -> ServerMetrics:
-        """Tell the writer what this worker has counted; return what all processes have."""
+        """Report this worker's counts to the writer; return those of all processes."""
         states = self._link.ask("metrics", self._worker, own.state())
         return ServerMetrics.of(states)
 
 
 class WorkerCaller:
-    """The declared calls as one token allows them: reads are made here, writes by the writer."""
+    """The declared calls as one token allows them: reads run here, writes at the writer."""
 
     def __init__(
         self,
@@ -298,7 +298,7 @@ class WorkerCaller:
         self._origin = origin
 
     def signed(self, *, origin: Origin) -> WorkerCaller:
-        """Return the same calls for what an origin brings in at best."""
+        """Return the same calls, with an origin that writes get at best."""
         return WorkerCaller(self._own.signed(origin=origin), self._link, self._token, origin)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -315,13 +315,13 @@ class WorkerCaller:
 
 
 READY = b"listening\n"
-LOOK_S = 0.1  # Between two looks at the workers; nobody notices a tenth of a second.
-LOOKS_PER_RELOAD = 10  # A second, as a server without workers looks at the tokens.
-PAUSE_S = 0.2  # Before a worker is started again for the first time: a chance event.
-PAUSE_S_MAX = 10.0  # What keeps a worker from starting lasts; the log need not fill up with it.
-CALM_S = 60.0  # A worker that ran for so long was well: its end is a new story.
-SPARE_S = 2.0  # For the end of a process beyond the times that it allows itself.
-KEY_BYTES = 32  # As many as the key has that the SDK of MCP makes of them.
+LOOK_S = 0.1  # Interval of checks of the workers.
+LOOKS_PER_RELOAD = 10  # Tokens are checked once a second, as without workers.
+PAUSE_S = 0.2  # Before the first restart of a worker.
+PAUSE_S_MAX = 10.0  # A permanent failure must not fill the log.
+CALM_S = 60.0  # After so long a run, the pause starts again at its minimum.
+SPARE_S = 2.0  # Beyond the time that a process allows itself to end.
+KEY_BYTES = 32  # The size of the key that the MCP SDK derives.
 PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
 MODULE = "worlddb.faces.http.worker_process"
 
@@ -330,7 +330,7 @@ log = logging.getLogger("worlddb.http")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOrders:
-    """What a worker has to know: its number, what it serves and to whom, and where writes go."""
+    """The orders of a worker: its number, its stores and tokens, and the address of the writer."""
 
     number: int
     settings: Settings
@@ -344,7 +344,7 @@ class WorkerOrders:
 
 
 class _WorkerPlace:
-    """A place in the pool: the process that runs there, and when a next one is due."""
+    """A place in the pool: its process, and when the next one is due."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -355,7 +355,7 @@ class _WorkerPlace:
         self.pause_s = PAUSE_S
 
     def start(self, orders: WorkerOrders) -> None:
-        """Start a process. Its orders come by a pipe, where nobody else reads the tokens."""
+        """Start a process. Its orders come by a pipe, so that nobody else can read the tokens."""
         self.is_ready, self.started_at = False, time.monotonic()
         program = PROGRAM.format(path=sys.path, module=MODULE)
         self.process = subprocess.Popen(
@@ -363,15 +363,15 @@ class _WorkerPlace:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[orders.listener],
-            start_new_session=True,  # Ctrl-C is for the parent, which tells the workers.
+            start_new_session=True,  # Ctrl-C is for the parent, which stops the workers.
         )
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # It has ended already; `has_ended` finds that out.
+        with suppress(BrokenPipeError):  # It has ended already; `has_ended` reports that.
             self.process.stdin.write(pickle.dumps(orders))
             self.process.stdin.flush()
 
     def look(self) -> int | None:
-        """Note whether the worker listens; return its exit code if it has ended."""
+        """Record whether the worker listens; return its exit code if it has ended."""
         if self.process is None:
             return None
         stdout = self.process.stdout
@@ -381,11 +381,11 @@ class _WorkerPlace:
         return self.process.poll()
 
     def leave(self) -> float:
-        """Let go of a process that has ended; return after how many seconds a next one is due."""
+        """Clean up after a process that has ended; return the seconds until the next start."""
         assert self.process is not None
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
-            with suppress(BrokenPipeError):  # What it has not read is of no use any more.
+            with suppress(BrokenPipeError):  # Unread orders are of no use.
                 pipe.close()
         self.process, self.is_ready = None, False
         now = time.monotonic()
@@ -400,7 +400,7 @@ class _WorkerPlace:
 
 
 class WorkerPool:
-    """Runs the workers of one server, from its main thread."""
+    """Runs the workers of one server from its main thread."""
 
     def __init__(
         self,
@@ -423,7 +423,7 @@ class WorkerPool:
         self._signals = 0
 
     def run(self, listening: Callable[[], None], *, grace_s: float, closing_s: float) -> str:
-        """Serve until a signal; return why open requests were dropped, if they were.
+        """Serve until a signal; return why requests were dropped, if any were.
 
         Raises:
             StorageError: a worker cannot be started.
@@ -440,7 +440,7 @@ class WorkerPool:
                     dropped = self._end(grace_s + closing_s + SPARE_S)
         finally:
             writer.close()
-            self._reload.if_changed()  # A token that a worker has added just now is known, too.
+            self._reload.if_changed()  # Includes a token that a worker has just added.
             self._uses.save(self._access.tokens)
         return dropped
 
@@ -474,7 +474,7 @@ class WorkerPool:
         )
 
     def _watch(self, writer: WriteServer, grace_s: float, closing_s: float) -> None:
-        """Restart workers that end, and look at the tokens, until a signal comes."""
+        """Restart workers that end, and check the tokens, until a signal comes."""
         looks = 0
         while not self._signals:
             time.sleep(LOOK_S)
@@ -493,7 +493,7 @@ class WorkerPool:
                     log.error(told, worker.number, _told(code), pause_s)
 
     def _end(self, seconds: float) -> str:
-        """Let the workers finish what they have begun, and end."""
+        """Let the workers finish open requests, and stop them."""
         self._listener.close()  # Otherwise the system would still accept connections.
         told, deadline = 0, time.monotonic() + seconds
         while running := [worker for worker in self._workers if worker.process is not None]:
@@ -517,7 +517,7 @@ class WorkerPool:
 
     @contextmanager
     def _signalled(self) -> Iterator[None]:
-        """Count the signals that end a server; on SIGHUP all processes read the tokens again."""
+        """Count the signals that end a server; on SIGHUP all processes reload the tokens."""
 
         def end(number: int, frame: FrameType | None) -> None:
             self._signals += 1
@@ -525,7 +525,7 @@ class WorkerPool:
         def again(number: int, frame: FrameType | None) -> None:
             self._reload.ask()
             for worker in self._workers:
-                if worker.is_ready:  # Before that, the signal would end it.
+                if worker.is_ready:  # Earlier, the signal would end it.
                     worker.signal(number)
 
         wanted = {signal.SIGTERM: end, signal.SIGINT: end, signal.SIGHUP: again}
@@ -538,7 +538,7 @@ class WorkerPool:
 
 
 def check_workers(settings: Settings) -> None:
-    """Check that what is served can be served by several processes.
+    """Check that several processes can serve the store or stores.
 
     Raises:
         InvalidInputError: it cannot.
@@ -552,5 +552,5 @@ def check_workers(settings: Settings) -> None:
 
 
 def _told(code: int) -> str:
-    """Return an exit code as people write it."""
+    """Return an exit code as text."""
     return f"signal {-code}" if code < 0 else f"exit code {code}"

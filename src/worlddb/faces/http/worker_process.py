@@ -1,7 +1,7 @@
-"""A worker of `worlddb serve --workers N`: answers requests, reads the store, hands writes on.
+"""Worker process of `worlddb serve --workers N`: answers requests, reads, and forwards writes.
 
-The parent's orders come on stdin as one pickle; stdin then stays open for as long as the parent
-lives. The worker says on stdout that it listens.
+The parent's orders come on stdin as one pickle; stdin then stays open while the parent lives. The
+worker reports on stdout that it listens.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import READY, WorkerOrders, WorkerStores, WriteLink
 from worlddb.memory.memory import Memory
 
-TELL_EVERY_S = 1.0  # As old may be what /metrics of another worker tells of this one.
-PIPE_BYTES = 4_096  # Nothing more comes on stdin, however much is asked for.
+TELL_EVERY_S = 1.0  # The maximum age of this worker's counts in /metrics of another.
+PIPE_BYTES = 4_096  # Any size: nothing more comes on stdin.
 WRITER_GONE = 1  # The exit code of a worker whose parent has ended.
 
 log = logging.getLogger("worlddb.http")
@@ -80,7 +80,7 @@ def work(orders: WorkerOrders) -> int:
 
 
 def _opened(settings: Settings, closing: ExitStack) -> OneStore | TenantStores:
-    """Open what is to be read; the writer has made and migrated it."""
+    """Open the stores for reading; the writer has created and migrated them."""
     if settings.stores is not None:
         stores = tenant_stores(settings, settings.stores)
         closing.callback(stores.close)
@@ -94,7 +94,7 @@ def _background(task: Callable[..., None], *given: object) -> None:
 
 
 def _end_with_parent(gone: threading.Event, stop: Callable[[], None]) -> None:
-    # Until the parent has ended. Not by `sys.stdin`, whose lock would be held when this one ends.
+    # Reads until the parent ends. Not by `sys.stdin`, whose lock would be held at exit.
     while os.read(sys.stdin.fileno(), PIPE_BYTES):
         pass
     gone.set()
@@ -103,7 +103,7 @@ def _end_with_parent(gone: threading.Event, stop: Callable[[], None]) -> None:
 
 
 def _tell(served: WorkerStores, uses: TokenUses, metrics: ServerMetrics) -> None:
-    """Tell the writer now and then what was counted here."""
+    """Report this worker's counts to the writer at intervals."""
     with suppress(WorldDBError):  # The writer is gone.
         while True:
             time.sleep(TELL_EVERY_S)
@@ -111,7 +111,7 @@ def _tell(served: WorkerStores, uses: TokenUses, metrics: ServerMetrics) -> None
 
 
 def _warm(memory: Memory) -> None:
-    """Load what the first recall would wait for. The writer embeds what is new."""
+    """Load what the first recall needs. The writer embeds new texts."""
     try:
         memory.warm()
         memory.db.engine.search.follow(elsewhere=True)

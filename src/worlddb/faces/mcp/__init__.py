@@ -2,5 +2,5 @@
 
     calls ─▶ memory_tools ─▶ Memory ─▶ tool_answers     mcp_server: all parts; stdio_transport: runs
 
-Imported late: the SDK takes most of a second to load.
+Imported late, because the SDK takes most of a second to load.
 """

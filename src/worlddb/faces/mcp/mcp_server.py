@@ -1,9 +1,9 @@
 """MCP server: tools, resources, a prompt and completion, for any transport and protocol version.
 
-For clients that look for tools named `search` and `fetch`, these two can be added.
+Two more tools, `search` and `fetch`, can be added for clients that look for these names.
 
-`subscriptions/listen` has no answer until the subscription ends, and clients keep it open as long
-as they run. A server that stops must end it (`OpenSubscriptions`), or it would wait as for a call.
+`subscriptions/listen` has no answer until the subscription ends, and clients keep it open while
+they run. A server that stops must end it (`OpenSubscriptions`), or it would wait forever.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ SCOPES_URI = "worlddb://scopes"
 MEMORY_URI = "worlddb://memory/{id}"
 SCOPE_URI = "worlddb://scope/{kind}/{value}"
 SCOPES_SHOWN = PAGE_MAX
-MEMORIES_SHOWN = 50  # A page that a person can read; the tools have the rest.
-COMPLETIONS_MAX = 100  # As many as the protocol allows.
+MEMORIES_SHOWN = 50  # One page for a person; tools return all.
+COMPLETIONS_MAX = 100  # The limit of the protocol.
 JSON = "application/json"
 
 INSTRUCTIONS = """\
@@ -153,7 +153,7 @@ def add_resources(server: MCPServer, memory_for: MemorySource, runner: CallRunne
         title="Memories of a scope",
         description=f"The latest {MEMORIES_SHOWN} memories of a user, agent, app or run (kind).",
         mime_type=JSON,
-        # A scope's value is not a path, whatever it looks like.
+        # A value of a scope is not a path, even if it looks like one.
         security=ResourceSecurity(exempt_params={"value"}),
     )
     async def memories(kind: str, value: str) -> str:
@@ -171,7 +171,7 @@ def _scope(kind: str, value: str) -> dict[str, Any]:
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Report to the client what the memory refused; a bug stays on the server."""
+    """Report errors of the memory to the client; a bug is logged on the server."""
     try:
         yield
     except (NotFoundError, InvalidInputError) as error:
@@ -225,8 +225,8 @@ def _starting(start: str, values: list[str]) -> Completion:
     return Completion(values=shown, total=len(fitting), has_more=len(fitting) > len(shown))
 
 
-TITLE_CHARS = 80  # A line in the list that a client shows.
-RESULTS = 10  # As many as `recall` returns by default.
+TITLE_CHARS = 80  # One line in a client's list.
+RESULTS = 10  # The default of `recall`.
 
 SEARCH = Call(
     name="search",
@@ -322,7 +322,7 @@ LISTEN = "subscriptions/listen"
 
 
 class OpenSubscriptions:
-    """The subscriptions that are open: a middleware of the server that can end them all."""
+    """The open subscriptions: a middleware of the server that can end them all."""
 
     def __init__(self) -> None:
         self._open: set[anyio.CancelScope] = set()
@@ -330,7 +330,7 @@ class OpenSubscriptions:
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Pass a request on; a subscription ends when it is told to."""
+        """Pass a request on; `end` ends a subscription."""
         if ctx.method != LISTEN:
             return await call_next(ctx)
         with anyio.CancelScope() as scope:
@@ -339,7 +339,7 @@ class OpenSubscriptions:
                 return await call_next(ctx)
             finally:
                 self._open.discard(scope)
-        # The last frame of the stream: it ended on purpose.
+        # The last frame of the stream: the server ended it.
         return SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: ctx.request_id})
 
     def end(self) -> None:
@@ -366,7 +366,7 @@ class MemoryServer(MCPServer):
         incoming: MemoryObjectReceiveStream[SessionMessage | Exception],
         outgoing: MemoryObjectSendStream[SessionMessage],
     ) -> None:
-        """Serve one client on given streams; the SDK's own `run` takes none."""
+        """Serve one client on given streams, which the SDK's own `run` does not accept."""
         inner = self._lowlevel_server
         await inner.run(incoming, outgoing, inner.create_initialization_options())
 
@@ -397,16 +397,16 @@ def make_server(
     state_key: bytes | None = None,
     log_level: LogLevel = "WARNING",
 ) -> MemoryServer:
-    """Return a server over the memory that `memory_for` gives.
+    """Return a server over the memory that `memory_for` returns.
 
-    `memory_for` is called for each tool call, in the context of the request, on a worker thread, so
-    it may give each caller a memory bound to its own scopes. `runner` runs what blocks.
+    `memory_for` is called for each tool call, in the context of the request, on a worker thread. So
+    it may return a memory bound to the scopes of the caller. `runner` runs blocking calls.
     `search_fetch` adds `search` and `fetch`; `tools` adds a set: graph, files or all of them.
-    Servers with the same `state_key` understand the answers to each other's questions.
+    Servers with the same `state_key` accept the answers to each other's questions.
     """
 
     def assistants() -> Memory:
-        # Whatever a tool writes, a model has said it.
+        # The origin of every write by a tool is the model.
         return memory_for().signed(origin="assistant")
 
     offered = memory_tools(assistants, runner, tools=tools)

@@ -1,12 +1,11 @@
-"""Memory tools: each declared call as an MCP tool that takes what its schema says and nothing else.
+"""Memory tools: each declared call as an MCP tool that accepts exactly what its schema says.
 
-The SDK alone would drop unknown arguments, and read a text such as "[1]" as JSON wherever an
-argument is optional. A memory must be exactly what was said, so both are refused here.
+The SDK alone would drop unknown arguments, and read a text such as "[1]" as JSON where an argument
+is optional. A memory must be stored as it was sent, so both are refused here.
 
-Before a whole scope ends or is exported, a person is asked, if the client can ask. Then only that
-person's answer counts, and `confirm` changes nothing. Otherwise the model has to name the scope
-again, or say `true`. This prevents accidents; it is no permission: whoever may call the tool may
-confirm.
+Before a whole scope ends or is exported, a person is asked, if the client can ask; then `confirm`
+has no effect. Otherwise the model has to repeat the name of the scope, or say `true`. This prevents
+accidents; it does not replace authorization.
 """
 
 from __future__ import annotations
@@ -95,14 +94,14 @@ def can_ask(ctx: Context[Any, Any]) -> bool:
     """Return whether the client can ask its user by a form."""
     capabilities = ctx.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
-    # Older clients send an empty capability, which means a form.
+    # Older clients send an empty capability, which means forms.
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 def confirmation(asked: Any, confirm: str | bool | None) -> str | bool:
-    """Return the `confirm` for Memory: what the model gave, else True if the person agreed.
+    """Return the `confirm` for Memory: that of the model, else True if the person agreed.
 
-    What the model gave is checked by Memory even if the person agreed: a wrong name is a mistake.
+    Memory checks the model's value even if the person agreed, because a wrong name is a mistake.
 
     Raises:
         ToolError: the person did not agree.
@@ -119,8 +118,8 @@ def _named(**scopes: str | None) -> list[str]:
     return [f"{kind} {value!r}" for kind, value in scopes.items() if value is not None]
 
 
-INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument, without repeating a long text.
-PROBLEMS_SHOWN = 5  # More would not help whoever has to correct the call.
+INPUT_SHOWN_CHARS = 80  # Enough to recognise a wrong argument.
+PROBLEMS_SHOWN = 5  # More do not help to correct the call.
 ANSWER_TO_QUESTION = "asked"
 """The argument by which a tool gets a person's answer; it is not part of the schema."""
 
@@ -162,7 +161,7 @@ class ToolArguments(ArgModelBase):
 
 
 class ExactArguments(FuncMetadata):
-    """Arguments that are read as they are, except objects and lists that come as JSON text."""
+    """Arguments that are not changed, except that objects and lists may come as JSON text."""
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments, with JSON text parsed where only an object or a list is allowed."""
@@ -187,7 +186,7 @@ class ExactArguments(FuncMetadata):
 
 
 class MemoryTool(Tool):
-    """A tool whose errors say what to do, and whose bugs stay on the server."""
+    """A tool whose errors say what to do; bugs are logged on the server."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
@@ -233,7 +232,7 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
         def text_of(ident: str) -> str:
             try:
                 return shortened(memory.read(ident).text)[0]
-            except WorldDBError:  # Derived, erased, or not this caller's.
+            except WorldDBError:  # Derived, erased, or outside the caller's scopes.
                 return ""
 
         add_texts(answer, text_of)
@@ -255,7 +254,7 @@ def _plain(value: Any) -> Any:
 
 
 def _length(value: Any) -> int:
-    """Return how many characters of text an argument has."""
+    """Return the number of characters in an argument's texts."""
     if isinstance(value, list):
         return sum(map(_length, value))
     if isinstance(value, dict):
@@ -278,7 +277,7 @@ def tool_of(
 
     async def run(**given: Any) -> CallToolResult | InputRequiredResult:
         def work() -> CallToolResult | InputRequiredResult:
-            # The answer is made on this thread, too: a long one must not hold up other callers.
+            # The answer is made on this thread, too: a long answer must not block other callers.
             return metadata.convert_result(function(**given))
 
         return await runner(work, call.effect, _length([*given.values()]))
@@ -304,10 +303,10 @@ def tool_of(
 
 
 def _brief(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema of arguments as a model needs it.
+    """Return a schema of arguments in a short form for models.
 
-    What may be left out is told by `required`, so no argument is said to be null. The limits of
-    texts and numbers and the form of times are checked when a tool is called; an error tells them.
+    `required` says which arguments are optional, so none is declared as nullable. Limits and the
+    form of times are checked when a tool is called; the error explains them.
     """
     told = {}
     for name, held in schema["properties"].items():
@@ -330,7 +329,7 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _untold(schema: Any) -> Any:
-    """Return a schema of answers without descriptions: programs read schemas, not models."""
+    """Return a schema of answers without descriptions, because models do not read it."""
     if isinstance(schema, list):
         return [_untold(one) for one in schema]
     if not isinstance(schema, dict):
@@ -343,7 +342,7 @@ def _untold(schema: Any) -> Any:
 
 
 def _untitled(schema: Any) -> Any:
-    """Return a schema without its titles: they only repeat names, and a model pays for each."""
+    """Return a schema without titles, which only repeat names and cost tokens."""
     if isinstance(schema, list):
         return [_untitled(one) for one in schema]
     if not isinstance(schema, dict):
@@ -367,7 +366,7 @@ def _parsed(field: FieldInfo, value: Any) -> Any:
 
 
 def _is_structure(annotation: Any) -> bool:
-    """Return whether an argument is an object or a list; all of ours may be left out."""
+    """Return whether an argument is an object or a list; all of ours are optional."""
     return any(
         get_origin(get_args(one)[0] if hasattr(one, "__metadata__") else one) in (dict, list)
         for one in get_args(annotation)
@@ -375,7 +374,7 @@ def _is_structure(annotation: Any) -> bool:
 
 
 def _message(error: ValidationError, schema: dict[str, Any]) -> str:
-    """Return what is wrong with the arguments, one line each."""
+    """Return the errors of the arguments, one line each."""
     lines = []
     found = error.errors(include_url=False, include_context=False)
     for one in found[:PROBLEMS_SHOWN]:

@@ -3,10 +3,10 @@
     stdin ─▶ a thread reads a line ─▶ is it a message? ─▶ the server ─▶ stdout
                                      └▶ no: an error goes back ───────▲
 
-The SDK's own reader drops a line that is not a message, so its sender waits forever. It replaces
-bytes that are not UTF-8, so a memory would differ from what was said. It cannot be interrupted, and
-at the end of stdin, or on a signal, open calls lose their answers. While this one runs, nothing
-else can read stdin, and what is printed to stdout goes to stderr.
+The SDK's own reader drops a malformed line, so its sender waits forever. It replaces bytes that are
+not UTF-8, so a memory would differ from the text that was sent. It cannot be interrupted, and at
+the end of stdin, or on a signal, open calls lose their answers. While this transport runs, nothing
+else can read stdin, and prints to stdout go to stderr.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from worlddb.faces.mcp.memory_tools import MemorySource
     from worlddb.memory.memory import Memory
 
-LINE_BYTES_MAX = 64 << 20  # Far more than a call may carry; only a guard against endless lines.
+LINE_BYTES_MAX = 64 << 20  # Far above the largest call; prevents endless lines.
 LAST_ANSWERS_S = 2.0  # Clients kill a server that takes longer to stop.
 ENDING_S_MAX = LAST_ANSWERS_S + 1.0
 
@@ -68,11 +68,10 @@ def serve_stdio(
 ) -> None:
     """Serve a memory on stdin and stdout until stdin ends, or SIGTERM or SIGINT arrives.
 
-    Open calls are finished and answered if that takes no more than two seconds; a call that takes
-    longer, or a second signal, ends the process at once. Everything but the protocol goes to
-    stderr.
+    Open calls are answered if that takes at most two seconds. A longer call, or a second signal,
+    ends the process at once. Logs go to stderr.
     """
-    # Before the SDK sets up its own logging: plain lines, and never on stdout.
+    # Before the SDK sets up its logging: plain lines, never on stdout.
     logging.basicConfig(stream=sys.stderr, level=log_level, format="%(levelname)s %(message)s")
     server = make_server(memory_for, search_fetch=search_fetch, tools=tools, log_level=log_level)
     warming = WarmUp(memory_for)
@@ -94,7 +93,7 @@ async def _serve(server: MemoryServer) -> None:
 
 
 class GracefulEnd:
-    """Ends soon after the first signal, whatever is running, and at once at the second."""
+    """Ends the process soon after the first signal, and at once at the second."""
 
     def __init__(self) -> None:
         self._latest: threading.Timer | None = None
@@ -106,7 +105,7 @@ class GracefulEnd:
                 async for number in signals:
                     if self._latest is not None:
                         _leave(number, "a second signal")
-                    # On a thread: the loop waits for calls that are at work, however long.
+                    # On a thread, because the event loop waits for running calls.
                     self._latest = threading.Timer(ENDING_S_MAX, _leave, (number, "out of time"))
                     self._latest.daemon = True
                     self._latest.start()
@@ -114,19 +113,19 @@ class GracefulEnd:
                     tasks.start_soon(wire.end)
 
     def done(self) -> None:
-        """Cancel the deadline: the server has ended in time."""
+        """Cancel the deadline, because the server has ended in time."""
         if self._latest is not None:
             self._latest.cancel()
 
 
 def _leave(number: int, why: str) -> None:
-    """End the process now. Nothing that was acknowledged is lost."""
+    """End the process now. Acknowledged writes are durable."""
     log.warning("%s: open calls are dropped", why)
     os._exit(128 + number)
 
 
 class LateMemory:
-    """A memory that is opened when it is first asked for: the engine loads after the handshake."""
+    """Opens a memory at its first use, so that the engine loads after the handshake."""
 
     def __init__(self, open_memory: Callable[[], Memory]) -> None:
         self._open = open_memory
@@ -152,9 +151,9 @@ class LateMemory:
 
 
 class WarmUp:
-    """Opens the memory, loads what the first recall needs and reads what waits, in the background.
+    """Opens the memory in the background, loads the indexes, and runs the extraction queue.
 
-    It begins after the first answer.
+    It starts after the first answer.
     """
 
     def __init__(self, memory_for: MemorySource) -> None:
@@ -164,7 +163,7 @@ class WarmUp:
     async def __call__(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Answer; after the first answer, start to load."""
+        """Answer; after the first answer, start the warm-up."""
         try:
             return await call_next(ctx)
         finally:
@@ -175,7 +174,7 @@ class WarmUp:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Wait a moment: Python cannot exit cleanly while a thread loads a library."""
+        """Wait briefly: Python cannot exit cleanly while a thread loads a library."""
         if self._thread is not None:
             self._thread.join(ENDING_S_MAX)
 
@@ -185,13 +184,13 @@ class WarmUp:
             memory.read_pending()
             memory.warm()
         except WorldDBError as error:
-            # A recall that needs it will report the error to its caller.
+            # The recall that needs it reports the error to its caller.
             log.warning("recall is not ready yet: %s", error)
 
 
 @asynccontextmanager
 async def standard_streams(on_end: Callable[[], None]) -> AsyncIterator[StdioWire]:
-    """Yield the messages of stdin, and what sends messages to stdout."""
+    """Yield the messages of stdin, and a function that sends messages to stdout."""
     source, sink = _take_standard_files()
     wire = StdioWire(source, sink, on_end)
     async with anyio.create_task_group() as tasks:
@@ -205,9 +204,9 @@ async def standard_streams(on_end: Callable[[], None]) -> AsyncIterator[StdioWir
 
 
 class StdioWire:
-    """Both directions, and the requests that have no answer yet.
+    """Both directions of the transport, and the requests without an answer.
 
-    `on_end` ends the requests that have no answer of their own: subscriptions.
+    `on_end` ends subscriptions, which have no answer of their own.
     """
 
     def __init__(self, source: BinaryIO, sink: RawIOBase, on_end: Callable[[], None]) -> None:
@@ -229,7 +228,7 @@ class StdioWire:
 
     def read(self) -> None:
         """Read lines until stdin ends. The thread cannot be stopped while it waits for a line."""
-        # The server or the event loop has ended: there is nothing left to read for.
+        # The server or the event loop has ended, so nothing reads the messages.
         with suppress(RuntimeError, CancelledError, anyio.BrokenResourceError, OSError):
             while line := self._line():
                 if not line.isspace():
@@ -262,12 +261,12 @@ class StdioWire:
         elif isinstance(found.message, JSONRPCNotification):
             asked = (found.message.params or {}).get("requestId")
             if found.message.method == "notifications/cancelled" and isinstance(asked, int | str):
-                # A cancelled request gets no answer, so nothing should wait for it.
+                # A cancelled request gets no answer.
                 self._unanswered.discard(asked)
         await self._messages.send(found)
 
     async def end(self) -> None:
-        """End the input once all requests are answered: the end cancels what is open."""
+        """End the input once all requests are answered, because the end cancels open requests."""
         self._is_ending = True
         self._on_end()
         with anyio.move_on_after(LAST_ANSWERS_S):
@@ -282,14 +281,14 @@ class StdioWire:
         writers = anyio.CapacityLimiter(1)
         async for item in self._answers:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
-            # A thread of its own: all those that tools run on may be busy.
+            # A thread of its own, because all threads of tools may be busy.
             await anyio.to_thread.run_sync(self._put, data + b"\n", limiter=writers)
             if isinstance(item.message, JSONRPCResponse | JSONRPCError):
                 self._unanswered.discard(item.message.id)
                 self._answered.set()
             if not self._is_heard:
-                # The client has closed stdout. Its other answers are still taken from the server,
-                # so that the server can end.
+                # The client has closed stdout. Further answers are read and dropped, so that the
+                # server can end.
                 await self.end()
 
     def _put(self, data: bytes) -> None:
@@ -302,7 +301,7 @@ class StdioWire:
 
 
 def message_of(line: bytes) -> SessionMessage | JSONRPCError:
-    """Return the message on a line, or the error that says why there is none."""
+    """Return the message on a line, or the error to send back."""
     if len(line) > LINE_BYTES_MAX:
         message = f"the message is longer than {LINE_BYTES_MAX:,} bytes; send less at once"
         return _refusal(INVALID_REQUEST, message, None)
@@ -325,7 +324,7 @@ def _refusal(code: int, message: str, ident: RequestId | None) -> JSONRPCError:
 
 
 def _id_in(line: bytes) -> RequestId | None:
-    """Return the id of a malformed request, so that its sender knows which one failed."""
+    """Return the id of a malformed request, so that the error names it."""
     try:
         ident = json.loads(line.decode(errors="replace"))["id"]
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -336,8 +335,8 @@ def _id_in(line: bytes) -> RequestId | None:
 def _take_standard_files() -> tuple[BinaryIO, RawIOBase]:
     """Return stdin and stdout, and replace both so that nothing else reads or prints to them.
 
-    They are never closed: the thread that waits for a line may outlive everything else. Output is
-    not buffered, so that nothing is left to flush when the client is gone.
+    They are never closed, because the reading thread may outlive everything else. Output is not
+    buffered, so nothing has to be flushed when the client is gone.
     """
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)

@@ -1,9 +1,8 @@
-"""Answers: what the tools return. A model pays for every sign, so an answer has few.
+"""Tool answers: the results of MCP tools. A model pays for every character, so they are short.
 
-Ids are the first digits of their hex, which every call understands; times are short ISO-8601, to
-the minute in hits and lists; empty and repeated values are left out. An answer is made from a
-result by its attributes: same names, fewer of them. A result without an answer class here is
-answered with all its fields, as in REST.
+Ids are prefixes of their hex, which every call accepts. Times are short ISO-8601, to the minute in
+hits and lists. Empty and repeated values are left out. An answer takes its fields from the result
+by their names. A result without an answer class is returned with all its fields, as in REST.
 """
 
 from __future__ import annotations
@@ -36,28 +35,28 @@ if TYPE_CHECKING:
 
     from worlddb import Hit, MemoryPage, Retired, Subgraph, Written
 
-PLAIN_TYPES = ("Memory", "Turn")  # What most hits are; the speaker tells a turn.
-TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read has the whole text.
-IDS_SHOWN = 20  # A model needs no more; `count` says how many there are.
+PLAIN_TYPES = ("Memory", "Turn")  # The types of most hits; the speaker distinguishes a turn.
+TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read returns the whole text.
+IDS_SHOWN = 20  # `count` has the number of all.
 SCORE_DIGITS = 4
-SHARE_DIGITS = 2  # A calibrated probability is not finer than that.
-AT_ONCE = timedelta(minutes=1)  # As fine as a list tells times.
-ID_DIGITS = 8  # As in the text for a prompt; one in four thousand million.
+SHARE_DIGITS = 2  # The precision of a calibrated probability.
+AT_ONCE = timedelta(minutes=1)  # The precision of times in lists.
+ID_DIGITS = 8  # As in the text for a prompt; collides once in four thousand million.
 
 
 def second(time: datetime) -> str:
-    """Return a time to the second, without zeros at its end: midnight is the day alone."""
+    """Return a time to the second, without trailing zeros: midnight becomes the day."""
     day, _, clock = f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%S}".partition("T")
     return day if clock == "00:00:00" else f"{day}T{clock.removesuffix(':00')}Z"
 
 
 def minute(time: datetime) -> datetime:
-    """Return the minute of a time: enough to tell when something was said."""
+    """Return a time to the minute, for lists and hits."""
     return time.replace(second=0, microsecond=0)
 
 
 class Answer(BaseModel):
-    """An answer leaves out empty values, so that a model does not have to read them."""
+    """Base of answers; empty values are left out, so that a model does not have to read them."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -73,7 +72,7 @@ class Answer(BaseModel):
 
 Hex = Annotated[str, BeforeValidator(str)]  # A whole id, or the name of a scope: user:ada.
 ShortId = Annotated[str, BeforeValidator(lambda ident: str(ident)[:ID_DIGITS])]
-# A short time is no "date-time" of JSON Schema, and clients check answers by the schema.
+# A short time is not a "date-time" of JSON Schema, and clients check answers by the schema.
 Second = Annotated[
     datetime,
     PlainSerializer(lambda time: second(time), return_type=str),
@@ -96,14 +95,14 @@ class ProposedMerge(Answer):
 
 
 class SaidMemory(Answer):
-    """Another memory, and what it says."""
+    """Another memory with its text."""
 
     id: ShortId
     text: str = ""
 
 
 class WriteAnswer(Answer):
-    """What a write did."""
+    """The result of a write."""
 
     id: ShortId = Field(description="The memory that now says it")
     created: bool = Field(description="False if it was known already and nothing was added")
@@ -137,7 +136,7 @@ class OutdatedAnswer(Answer):
 
 
 class HitAnswer(Answer):
-    """One remembered thing; why it was found is told with `explain`."""
+    """One hit; `explain` adds the reasons why it was found."""
 
     id: ShortId
     text: str
@@ -168,7 +167,7 @@ class HitAnswer(Answer):
 
 
 class RecallAnswer(Answer):
-    """What is remembered about a question, best first."""
+    """The answer of a recall, best hit first."""
 
     confidence: Share = Field(description="The probability that an answer is among the hits")
     hits: list[HitAnswer]
@@ -205,7 +204,7 @@ class ListAnswer(Answer):
 
 
 class RetireAnswer(Answer):
-    """What was ended."""
+    """The result of a retirement."""
 
     count: int = Field(description="How many ended, with what was derived from them alone")
     ids: list[ShortId] = Field(description=f"The first {IDS_SHOWN} of them")
@@ -214,7 +213,7 @@ class RetireAnswer(Answer):
 
 
 class ScopeAnswer(Answer):
-    """Whose memory there is."""
+    """One scope."""
 
     name: str = Field(description="Kind and value, such as user:ada")
     kind: str
@@ -224,7 +223,7 @@ class ScopeAnswer(Answer):
 
 
 class ScopesAnswer(Answer):
-    """Scopes, in the order they came."""
+    """A page of scopes."""
 
     scopes: list[ScopeAnswer]
     next_cursor: str | None = Field(default=None, description="Absent on the last page")
@@ -357,7 +356,7 @@ def _hit(hit: Hit) -> HitAnswer:
 
 
 def without_details(answer: Answer) -> None:
-    """Take what only `explain` tells out of an answer."""
+    """Remove the fields that only `explain` shows from an answer."""
     for hit in answer.hits if isinstance(answer, RecallAnswer) else ():
         hit.score = hit.confidence = hit.known_from = None
         hit.valid_from = minute(hit.valid_from)
@@ -365,15 +364,15 @@ def without_details(answer: Answer) -> None:
 
 
 def fit(answer: Answer, max_tokens: int | None, text_of: Callable[[str], str]) -> None:
-    """Take the last hits out of an answer until it has at most so many tokens as it is sent."""
+    """Remove the last hits of an answer until it has at most so many tokens."""
     if isinstance(answer, RecallAnswer) and max_tokens is not None:
         while answer.hits and tokens_at_most(compact(answer)) > max_tokens:
             answer.hits.pop()
-            add_texts(answer, text_of)  # What the hit said may now be missing elsewhere.
+            add_texts(answer, text_of)  # The text of a removed hit may be needed elsewhere.
 
 
 def compact(answer: Answer) -> str:
-    """Return an answer as the JSON text that is sent."""
+    """Return an answer as compact JSON text."""
     data = answer.model_dump(mode="json")
     return visible_json(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
@@ -394,14 +393,14 @@ ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
 
 
 def answer_of(call: Call, result: Any) -> Answer:
-    """Return the answer of a tool whose call gave `result`."""
+    """Return a call's result as the answer of its tool."""
     if call.result in ANSWERS:
         return ANSWERS[call.result][1](result)
     return answer_class(call).model_validate(result.to_dict())
 
 
 def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
-    """Say what the ids in an answer mean, so that a model need not read each of them."""
+    """Add texts to the ids in an answer, so that a model need not read each of them."""
     if isinstance(answer, WriteAnswer):
         answer.superseded_texts = [text_of(ident) for ident in answer.superseded[:IDS_SHOWN]]
     elif isinstance(answer, RecallAnswer):
@@ -409,14 +408,14 @@ def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
         for hit in answer.hits:
             named += [hit.maybe_outdated_by] if hit.maybe_outdated_by else []
             named += hit.conflicts
-        shown = {hit.id for hit in answer.hits}  # What another hit says is there already.
+        shown = {hit.id for hit in answer.hits}  # The texts of hits are in the answer already.
         for one in [one for one in named if one.id not in shown][:IDS_SHOWN]:
             one.text = text_of(one.id)
 
 
 @cache
 def answer_class(call: Call) -> type[Answer]:
-    """Return the class of the answers of a call."""
+    """Return the answer class of a call."""
     if call.result in ANSWERS:
         return ANSWERS[call.result][0]
     whole = result_model(result_class(call))

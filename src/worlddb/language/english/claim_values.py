@@ -42,7 +42,7 @@ AGE = "age"
 
 _P = Patterns("claims")
 NAME_WORDS_MAX = 3  # first, middle and last name; more is a sentence
-NAME_CHARS_MIN = 3  # "Bi", "HR" are no names
+NAME_CHARS_MIN = 3  # "Bi", "HR" are not names
 PHONE_DIGITS_MIN = 9  # fewer are the number of a locker or a ticket
 _SHOUTED_MIN = 6  # letters; a title in capitals of this length is emphasis
 

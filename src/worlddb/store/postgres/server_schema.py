@@ -449,7 +449,7 @@ def split_address(address: str) -> tuple[str, str, str, str | None]:
     Ours in the address are `?tenant=NAME` and `&backup_keys=FILE`. A password is not shown.
 
     Raises:
-        InvalidInputError: the address is no address, or the tenant or the file has no name.
+        InvalidInputError: the address is not an address, or the tenant or the file has no name.
     """
     try:
         parts = urlsplit(address)

@@ -267,7 +267,7 @@ def refuse_bad_path(path: str) -> None:
     except UnicodeEncodeError:
         raise StorageError(f"{path!r}: is not UTF-8; choose another name") from None
     if not path or "\0" in path:
-        raise StorageError(f"{path!r}: is no path; give the path of a file")
+        raise StorageError(f"{path!r}: is not a path; give the path of a file")
     target = Path(path)
     if target.is_dir():
         raise StorageError(f"{path}: is a folder; give the path of a file in it")

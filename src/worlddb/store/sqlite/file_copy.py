@@ -370,7 +370,7 @@ def _refuse_stranger(path: str, key: StoreKey | None) -> None:
         return
     if head and not _is_store_by_its_log(path):
         raise FormatError(
-            f"{path}: is no WorldDB store, or not to be recognised as one; move it away first"
+            f"{path}: is not a WorldDB store, or not to be recognised as one; move it away first"
         )
 
 

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import CorruptionError, FormatError, InvalidInputError
+from worlddb.faces.call_parts import PAGE_MAX
 from worlddb.faces.cli.command_files import (
     given_json,
     open_memories,
@@ -26,6 +27,8 @@ from worlddb.faces.cli.command_options import (
     option,
     report,
     report_rows,
+    scope_ids,
+    scope_options,
     wants_json,
 )
 from worlddb.faces.cli.terminal import (
@@ -47,7 +50,7 @@ if TYPE_CHECKING:
     from worlddb.memory.memory import Memory
     from worlddb.model.address import Id
     from worlddb.model.proof import Proof
-    from worlddb.model.records import Branch, Diff
+    from worlddb.model.records import Branch, Commit, Diff
     from worlddb.world_db import WorldDB
 
 
@@ -421,20 +424,28 @@ def _print_merged(done: Merged) -> None:
     number("--after", "SEQ", "only commits above this number", default=-1),
     number("--limit", "N", "list at most N commits"),
     flag("--newest-first", "begin with the last commit"),
+    *scope_options(),
 )
 def run_log(args: argparse.Namespace) -> int:
     """List the commits.
 
     List the commits: when, by whom, how many nodes and edges each added, how many
-    other changes it made, and the root's state after it. Oldest first.
+    other changes it made, and the root's state after it. Oldest first. Of a scope, list
+    the commits that changed something there, with these changes alone.
 
     Examples:
       worlddb log                            # everything since the store was made
       worlddb log --newest-first --limit 10  # the last ten commits
+      worlddb log --user-id ada              # what changed for Ada
       worlddb log --after 41 --json          # commits 42 and up, with their changes
     """
-    with open_to_read(args) as db:
-        commits = db.log(after=args.after, limit=args.limit, newest_first=args.newest_first)
+    with open_memories(args) as memory:
+        if scope_ids(args):
+            commits = _scoped_log(memory, args)
+        else:
+            commits = memory.db.log(
+                after=args.after, limit=args.limit, newest_first=args.newest_first
+            )
     data = [
         commit.to_dict() | {"changes": [change_dict(change) for change in commit.changes]}
         for commit in commits
@@ -456,10 +467,27 @@ def run_log(args: argparse.Namespace) -> int:
     return report_rows(args, data, headers, rows)
 
 
+def _scoped_log(memory: Memory, args: argparse.Namespace) -> list[Commit]:
+    """Return the commits that changed something in the scopes that were named."""
+    found: list[Commit] = []
+    cursor = None
+    while not found or (cursor and found[-1].seq > args.after):
+        page = memory.log(limit=PAGE_MAX, cursor=cursor, **scope_ids(args))
+        found += page.commits
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    found = [commit for commit in found if commit.seq > args.after]
+    if not args.newest_first:
+        found.reverse()
+    return found[: args.limit]
+
+
 @command(
     "diff FROM [TO]",
     number("seq_a", "FROM", "a commit's number, see 'log'"),
     number("seq_b", "TO", "the number of a later commit (default: the last)", nargs="?"),
+    *scope_options(),
 )
 def run_diff(args: argparse.Namespace) -> int:
     """Show what happened between two commits.
@@ -470,12 +498,14 @@ def run_diff(args: argparse.Namespace) -> int:
     Examples:
       worlddb diff 41 42  # what commit 42 did
       worlddb diff 41     # everything since commit 41
+      worlddb diff 41 --user-id ada
     """
-    with open_to_read(args) as db:
+    scope: Any = scope_ids(args)
+    with open_memories(args) as memory:
         last = args.seq_b
         if last is None:
-            last = db.log(limit=1, newest_first=True)[0].seq
-        found = db.diff(args.seq_a, last)
+            last = memory.db.log(limit=1, newest_first=True)[0].seq
+        found = memory.diff(args.seq_a, last, **scope)
     return report_rows(
         args,
         {"from": args.seq_a, "to": last} | _diff_dict(found),

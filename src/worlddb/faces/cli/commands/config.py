@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from worlddb.errors import InvalidInputError, ProviderError
+from worlddb.errors import FormatError, InvalidInputError, ProviderError
 from worlddb.faces.cli.command_options import (
     EMBEDDER,
     FILE_COMPLETION,
@@ -277,7 +279,8 @@ def run_config(args: argparse.Namespace) -> int:
 def _cell(value: Any) -> str:
     if value is None or value == []:
         return "-"
-    return ", ".join(value) if isinstance(value, list) else str(value)
+    cells = value if isinstance(value, list) else [value]
+    return ", ".join(json.dumps(one) if isinstance(one, dict) else str(one) for one in cells)
 
 
 # `worlddb hook`: answer an event of a coding client.
@@ -428,13 +431,26 @@ def _set_hooks(args: argparse.Namespace) -> int:
         return 0
     done = _apply(args, client.name, client.title, edit, "set up with hooks")
     if args.write and not wants_json(args):
-        more = [args.client, *(["--project"] if args.project else [])]
-        print(
-            f"hooks are no tools; to let the model search and write by itself, too: "
-            f"worlddb setup {' '.join(more)} --write",
-            file=sys.stderr,
-        )
+        _suggest_tools(args)
     return done
+
+
+def _suggest_tools(args: argparse.Namespace) -> None:
+    """Say how the client gets the tools as well, unless it has them."""
+    from worlddb.faces.clients.client_catalog import SERVER, client_named
+    from worlddb.faces.clients.client_file import servers_in
+
+    client = client_named(args.client)
+    in_project = args.project and client.project is not None
+    with suppress(FormatError):  # A file that setup would refuse to change; it says so then.
+        if SERVER in (servers_in(client, client.path(in_project=in_project)) or {}):
+            return
+    more = [args.client, *(["--project"] if in_project else [])]
+    print(
+        f"hooks are not tools; to let the model search and write by itself, too: "
+        f"worlddb setup {' '.join(more)} --write",
+        file=sys.stderr,
+    )
 
 
 def _remove(args: argparse.Namespace) -> int:

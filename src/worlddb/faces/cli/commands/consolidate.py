@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.faces.cli.command_files import chosen_embedder, open_to_read, store_path
+from worlddb.errors import InvalidInputError, NotFoundError, ProviderError
+from worlddb.faces.cli.command_files import (
+    chosen_embedder,
+    open_memories,
+    open_to_read,
+    store_path,
+)
 from worlddb.faces.cli.command_options import (
     EMBEDDER,
     command,
@@ -15,6 +20,8 @@ from worlddb.faces.cli.command_options import (
     option,
     report,
     report_rows,
+    scope_ids,
+    scope_options,
     wants_json,
 )
 from worlddb.faces.cli.terminal import Progress, iso, one_line, preview, print_json, print_table
@@ -22,6 +29,8 @@ from worlddb.faces.user_paths import shown_store
 
 if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
+    from worlddb.memory.memory import Memory
+    from worlddb.model.address import Id
     from worlddb.model.drafts import Extracted, Pending, Summarizer
     from worlddb.models.chat_client import Chat
     from worlddb.models.model_tasks import LlmExtractor
@@ -170,6 +179,7 @@ TO_DO = {
 @command(
     "consolidate",
     option("--world", "ID", "only this world and the worlds inside it"),
+    *scope_options(),
     option("--only", None, "run only this part (may be repeated)", action="append", choices=PARTS),
     number("--min-age", "SECONDS", "skip worlds younger than this (default: 0)", default=0),
     number("--max-worlds", "N", "summarise at most N worlds (default: 1000)", default=1_000),
@@ -198,15 +208,16 @@ def run_consolidate(args: argparse.Namespace) -> int:
       worlddb consolidate --dry-run                      # what there is to do
       worlddb consolidate --min-age 3600                 # worlds that are an hour old
       worlddb consolidate --only summaries --world 3f2a  # one world and those inside it
+      worlddb consolidate --user-id ada                  # Ada's memories
       worlddb consolidate --summarizer llm               # by the model of WORLDDB_LLM_…
     """
     if not args.max_worlds or not args.max_edges:
         raise InvalidInputError("--max-worlds and --max-edges: give at least 1")
     # A dry run asks no model, so none need be configured.
     summarizer = None if args.dry_run else _summarizer(args)
-    with open_to_read(args) as db:
-        report = db.consolidate(
-            args.world,
+    with open_memories(args) as memory:
+        report = memory.db.consolidate(
+            _world(memory, args),
             summarizer=summarizer,
             min_age=args.min_age,
             worlds_max=args.max_worlds,
@@ -222,6 +233,19 @@ def run_consolidate(args: argparse.Namespace) -> int:
     if report.error is not None:
         raise ProviderError(f"summarising stopped: {report.error}")
     return 0
+
+
+def _world(memory: Memory, args: argparse.Namespace) -> Id | str | None:
+    """Return the world that is meant: by its id or as a scope; None for the whole store."""
+    scope: Any = scope_ids(args)
+    if not scope:
+        return cast("str | None", args.world)
+    if args.world is not None or sum(map(len, scope.values())) > 1:
+        raise InvalidInputError("consolidate: give only one of --world ID and a scope")
+    world = memory.interior(limit=1, **scope).world
+    if world is None:
+        raise NotFoundError(f"there is no scope {next(iter(scope.values()))[0]}; write to it first")
+    return world
 
 
 def _summarizer(args: argparse.Namespace) -> Summarizer | None:

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError
+from worlddb.faces.call_parts import PAGE_MAX
 from worlddb.faces.calls import call_named
-from worlddb.faces.cli.command_files import open_to_read
+from worlddb.faces.cli.command_files import open_memories
 from worlddb.faces.cli.command_options import (
     action_of,
     call_arguments,
@@ -19,13 +20,23 @@ from worlddb.faces.cli.command_options import (
     open_for,
     option,
     report_rows,
+    scope_ids,
+    scope_options,
     wants_json,
 )
-from worlddb.faces.cli.terminal import one_line, preview, print_json, print_result, print_table
+from worlddb.faces.cli.terminal import (
+    one_line,
+    preview,
+    print_hint,
+    print_json,
+    print_result,
+    print_table,
+)
 from worlddb.faces.graph_calls import TRAITS
 
 if TYPE_CHECKING:
     from worlddb import Proposal, WorldDB
+    from worlddb.memory.memory import Memory
 
 
 # `worlddb proposals`: which nodes may be the same, and deciding it, one or many at once.
@@ -48,6 +59,7 @@ TIERS = ("exact", "fuzzy", "phonetic", "embedding", "tiebreaker", "given")
     option("--min-score", "X", "only a score of X or more", type=float),
     option("--max-score", "X", "only a score of X or less", type=float),
     option("--name", "TEXT", "only if one of the two names contains TEXT"),
+    *scope_options(),
     flag("--dry-run", "show what would be decided, and change nothing"),
     flag("--yes", "decide all proposals that the filters choose"),
     option("--actor", None, "the name in the journal (default: cli)", default="cli"),
@@ -57,21 +69,23 @@ def run(args: argparse.Namespace) -> int:
 
     List merge proposals, or decide them: those named by the id of their edge, or all
     that the filters choose. Nothing is merged physically, and an accepted merge can be
-    undone. 'split' tells two people of one name apart: give the id of the name, then
-    the memories that speak of the second one.
+    undone. 'split' tells two people of one name apart: give the name or its id, then
+    the memories that speak of the second one. A name is looked up in the scope: the
+    default user unless one is named.
 
     Examples:
       worlddb proposals                                                 # what waits for a decision, surest first
       worlddb proposals accept 3f2a                                     # these two are one
       worlddb proposals accept --tier exact --min-score 0.95 --dry-run  # what would be
       worlddb proposals reject --tier phonetic --yes                    # many at once
-      worlddb proposals split 77c1 3f2a 90aa                            # a second Sarah Chen, who two memories mean
+      worlddb proposals split 'Sarah Chen' 3f2a 90aa                    # a second one, who two memories mean
     """  # noqa: E501
-    with open_to_read(args) as db:
+    with open_memories(args, actor=args.actor) as memory:
         if args.action == "split":
-            return _split(db, args)
+            return _split(memory, args)
+        db = memory.db
         _check_tier(db, args.tier)
-        chosen = [item for item in _found(db, args) if _passes(db, args, item)]
+        chosen = [item for item in _found(memory, args) if _passes(db, args, item)]
         chosen.sort(key=lambda item: (-item.score, item.edge))
         if args.action != "list" and not args.dry_run:
             if not args.ids and not args.yes:
@@ -96,10 +110,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _split(db: WorldDB, args: argparse.Namespace) -> int:
+def _split(memory: Memory, args: argparse.Namespace) -> int:
     if len(args.ids) < 2:
-        raise InvalidInputError("split: give the id of a name, then the memories of the second one")
-    done = db.split(args.ids[0], args.ids[1:], actor=args.actor)
+        raise InvalidInputError("split: give a name or its id, then the memories of the second one")
+    done = memory.split(args.ids[0], args.ids[1:], **scope_ids(args))
     if wants_json(args):
         print_json(done.to_dict())
         return 0
@@ -140,8 +154,9 @@ def _was_done(args: argparse.Namespace) -> bool:
     return args.action != "list" and not args.dry_run
 
 
-def _found(db: WorldDB, args: argparse.Namespace) -> list[Proposal]:
-    """Return the proposals that the ids name, or all with the wanted status."""
+def _found(memory: Memory, args: argparse.Namespace) -> list[Proposal]:
+    """Return the proposals that the ids name, or all of the scope with the wanted status."""
+    db = memory.db
     if args.ids:
         edges = {db.get_edge(given).id for given in args.ids}
         found = [item for item in db.proposals(None) if item.edge in edges]
@@ -151,7 +166,14 @@ def _found(db: WorldDB, args: argparse.Namespace) -> list[Proposal]:
         return found
     usual = "accepted" if args.action == "undo" else "pending"
     status: Any = args.status or usual
-    return db.proposals(None if status == "all" else status)
+    found = db.proposals(None if status == "all" else status)
+    if not scope_ids(args):
+        return found
+    page = memory.proposals(status=status, limit=PAGE_MAX, **scope_ids(args))
+    if page.left:
+        print_hint(f"only the surest {PAGE_MAX} of the scope are looked at")
+    edges = {one.edge for one in page}
+    return [one for one in found if one.edge in edges]
 
 
 def _passes(db: WorldDB, args: argparse.Namespace, item: Proposal) -> bool:
