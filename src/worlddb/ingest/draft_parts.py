@@ -18,7 +18,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from worlddb.claims.claim import Claim, value_key
-from worlddb.claims.claim_lookup import Stood
+from worlddb.claims.claim_edges import Stood
 from worlddb.identity.store_resolver import StoreResolver
 from worlddb.language.text_tokens import node_words
 from worlddb.model.address import Id

@@ -77,8 +77,10 @@ class Transaction:
     @property
     def commit(self) -> Commit | None:
         """The commit that this transaction became; None before that, or if it wrote nothing."""
-        landed = self._ledger.landed
-        return None if landed is None else to_commit(landed, self._ledger.head)
+        ledger = self._ledger
+        return (
+            None if ledger.landed is None else to_commit(ledger.landed, ledger.head, ledger.changes)
+        )
 
     @property
     def now(self) -> datetime:
