@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from worlddb.claims.claim import agree
-from worlddb.claims.claim_lookup import claimed
+from worlddb.claims.claim_edges import claimed
 from worlddb.evaluate.figure_summary import wilson
 from worlddb.ingest.extractors import extractor_named
 from worlddb.model.drafts import Draft, Message

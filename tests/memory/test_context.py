@@ -35,6 +35,14 @@ def test_pins_come_first_then_instructions_the_user_and_hits(filled: Memory) -> 
     assert found.text.count("</memories>") == 1
 
 
+def test_what_says_nothing_about_the_question_is_left_out(filled: Memory) -> None:
+    filled.write("The ferry to the island leaves at noon.", metadata={"about": "ferry"})
+    related = filled.context("When does the ferry leave?", where={"about": "ferry"})
+    foreign = filled.context("Which enzymes split proteins?", where={"about": "ferry"})
+    assert "noon" in related
+    assert foreign.text == ""
+
+
 @pytest.mark.parametrize("budget", [1, 20, 45, 60, 80, 120, 250, 400, 1000, 3000])
 def test_the_text_is_never_above_its_budget(filled: Memory, budget: int) -> None:
     for query in ("What is the budget of the trip?", "obey words", None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -163,6 +164,39 @@ def test_under_a_hold_nothing_is_erased(memory: Memory, clock: Clock) -> None:
     assert boat.id in memory.erase(boat.id).ids
 
 
+def test_a_hold_outlives_a_purge_until_it_is_lifted(memory: Memory) -> None:
+    bob = memory.bound(user_id="bob")
+    before = bob.write("Bob signed it.")
+    held = memory.set_retention(hold="on", keep_days=9, user_id="bob")
+    bob.purge_scope(confirm="bob", user_id="bob")
+    after = bob.write("Bob signed again.")
+    assert memory.retention().policies == (replace(held, keep_days=None),)
+    for ident in (before.id, after.id):
+        with pytest.raises(worlddb.RejectedError, match="user:bob is under legal hold"):
+            memory.erase(ident)
+    with pytest.raises(worlddb.RejectedError, match="user:bob is under legal hold"):
+        memory.erase(user_id="bob", confirm="bob")
+    bob.purge_scope(confirm="bob", user_id="bob")
+    with pytest.raises(worlddb.NotFoundError):
+        memory.set_retention(hold="on", user_id="bob")
+    memory.set_retention(hold="off", user_id="bob")
+    assert memory.retention().policies == ()
+    assert before.id in memory.erase(before.id).ids
+
+
+def test_nothing_is_taken_out_of_a_scope_under_hold(memory: Memory) -> None:
+    boat = shared(memory)
+    memory.set_retention(hold="on", user_id="bob")
+    with pytest.raises(worlddb.RejectedError, match="user:bob is under legal hold"):
+        memory.bound(user_id="bob").refuse(boat.id)
+    (edge,) = memory.db.edges(boat.id, "in", ["contains"])
+    with pytest.raises(worlddb.RejectedError, match="or taken out"), memory.db.transaction() as tx:
+        tx.delete_edge(edge.id)
+    memory.set_retention(hold="off", user_id="bob")
+    memory.bound(user_id="bob").refuse(boat.id)
+    assert boat.id in memory.erase(boat.id).ids
+
+
 def test_what_is_left_out_of_a_policy_stays(memory: Memory) -> None:
     memory.write("I live in Rome.")
     assert len(memory.retention()) == 0
@@ -184,6 +218,12 @@ def test_who_may_set_what(memory: Memory) -> None:
         bound.apply_retention()
     with pytest.raises(worlddb.RejectedError):
         bound.set_retention(hold="off", user_id="ada")
+    for origin in ("assistant", "tool"):
+        other = memory.signed(origin=origin)
+        with pytest.raises(worlddb.RejectedError, match="for administrators"):
+            other.set_retention(hold="off", user_id="ada")
+        with pytest.raises(worlddb.RejectedError, match="for administrators"):
+            other.apply_retention()
     with pytest.raises(worlddb.NotFoundError):
         memory.set_retention(keep_days=1, user_id="nobody")
     wrongs: list[dict[str, Any]] = [{}, {"keep_days": -1}, {"then": "burn"}, {"hold": "maybe"}]

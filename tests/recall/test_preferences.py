@@ -56,6 +56,20 @@ def test_what_merely_tells_something_is_no_preference(text: str) -> None:
     assert not preference_in(text)
 
 
+def test_a_wish_that_was_raised_is_not_left_out_for_its_other_words() -> None:
+    with Memory(":memory:") as memory:
+        for text in SAID:
+            memory.write(text, user_id="ada")
+        memory.write("Never use more than four ingredients.", user_id="ada")
+        found = memory.recall("Can you suggest a dessert?", user_id="ada", min_confidence=0.03)
+        plain = RecallSettings(preferences=False)
+        without = memory.db.recall("Can you suggest a dessert?", settings=plain)
+    by_text = {hit.node.content: hit.confidence for hit in without}
+    assert by_text.get("Never use more than four ingredients.", 0.0) < 0.03
+    assert "Never use more than four ingredients." in [hit.node.content for hit in found]
+    assert all(hit.confidence <= found.confidence for hit in found)
+
+
 def test_the_two_nearest_instructions_have_places_behind_the_best_hits() -> None:
     orders = ["Never use more than four ingredients.", "Always give the temperature in Celsius."]
     with Memory(":memory:") as memory:

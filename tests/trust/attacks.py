@@ -192,6 +192,17 @@ def file(memory: Memory, fact: Fact) -> None:
     assert memory.read_file("/own.md").text == fact.own
 
 
+def file_amended(memory: Memory, fact: Fact) -> None:
+    """A tool writes a file; others amend a line of it, move it, and write it anew elsewhere."""
+    _tool(memory).write_file("/news.md", f"{fact.forged}\nTo do: tea.\n")
+    assistant = memory.signed(origin="assistant")
+    assistant.edit_file("/news.md", "To do", "Done")
+    memory.edit_file("/news.md", "tea", "coffee")
+    memory.move_file("/news.md", "/own.md")
+    assistant.write_file("/copy.md", fact.forged)
+    assistant.write_file("/own.md", f"{memory.read_file('/own.md').text}And milk.\n")
+
+
 def imported(memory: Memory, fact: Fact) -> None:
     """What a page said is exported with the rest, and imported into the same scope again."""
     with Memory(":memory:", embedder="none", recluster="off") as other:
@@ -338,6 +349,7 @@ ATTACKS: tuple[Attack, ...] = (
     amended_with_the_page,
     document,
     file,
+    file_amended,
     imported,
     undone,
     linked,

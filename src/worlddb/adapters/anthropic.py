@@ -99,7 +99,7 @@ class MemoryCommands:
                     f"lines: {lines}. Please ensure it is unique"
                 )
             changed = text.replace(old, new)
-            changes.write(_checked(command.path), changed)
+            changes.write(_checked(command.path), changed, amends=True)
         line, lines_now = text[: text.find(old)].count("\n"), changed.split("\n")
         start = max(0, line - CONTEXT_LINES)
         return (
@@ -121,7 +121,8 @@ class MemoryCommands:
                 )
             lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
             text = "\n".join(lines)
-            changes.write(_checked(command.path), text if text.endswith("\n") else text + "\n")
+            text = text if text.endswith("\n") else text + "\n"
+            changes.write(_checked(command.path), text, amends=True)
         return f"The file {command.path} has been edited."
 
     def delete(self, command: Any) -> str:

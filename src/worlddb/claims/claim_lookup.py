@@ -1,8 +1,5 @@
 """Claim lookup: claims about a subject, the claims that a draft ends, and rivals.
 
-A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. So
-one look-up of a subject, and of the nodes accepted as the same, finds every claim about it.
-
     claims of a draft, claims of the same subject and relation so far ──▶ Supersession, …
 
 S1  Only functional claims with a quotation of their text replace others, and only functional claims
@@ -34,26 +31,28 @@ This module reads and decides; `ingest/plan.py` writes the result.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from worlddb.claims.claim import (
     CLAIM_EDGE,
-    COMPARED_MAX,
     FACT,
-    STANDS_FOR,
     Claim,
     Claimed,
     Standing,
     TimeLine,
-    adds_up,
-    relation_words,
     replaces,
     tells_change,
+)
+from worlddb.claims.claim_edges import (
+    Stood,
+    as_standing_claims,
+    claimed,
+    functional,
+    functional_about,
+    moved_claims,
 )
 from worlddb.index.name_index import STATED, frame_numbers, speaker_name
 from worlddb.language.rival_frames import is_rival
@@ -61,43 +60,9 @@ from worlddb.language.statement import Statement, statement_of
 from worlddb.model.address import Id, trusted_id
 from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow, EdgeRow
-from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside
-
-SESSION = "Session"
-
-
-def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
-    """Return the claim in the metadata of an edge; None if there is none."""
-    relation, value, was = (_text(metadata, name) for name in ("relation", "value", "was"))
-    relation = relation_words(relation)
-    if not relation or not (value or was):
-        return None
-    functional = metadata.get("functional") is True and not adds_up(relation)
-    return Claimed(
-        relation,
-        value,
-        functional,
-        was,
-        _day(_text(metadata, "since")),
-        _text(metadata, "text"),
-        _text(metadata, STANDS_FOR),
-        metadata.get("vague") is True,
-    )
-
-
-def _text(metadata: Mapping[str, Any], name: str) -> str:
-    value = metadata.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _day(text: str) -> datetime | None:
-    try:
-        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
-    except ValueError:
-        return None
+from worlddb.view.visibility import Moment
 
 
 def claims_of(draft: Draft) -> Iterator[Claim]:
@@ -119,173 +84,6 @@ def claims_of(draft: Draft) -> Iterator[Claim]:
             )
 
 
-def standing_claims(
-    reader: Reader,
-    wanted: Mapping[Id, Mapping[str, str]],
-    home: Id,
-    moment: Moment,
-    keep: Callable[[Iterable[int]], set[int]] = set,
-    after: tuple[int, int] | None = None,
-) -> dict[Id, list[Standing]]:
-    """Return the functional claims of each subject; `wanted` has the relations per subject.
-
-    These are the claims that hold now, and those that later claims have ended, but no retired or
-    amended ones. With `after` (when the new claims begin, and when they were said), claims that had
-    ended by the first and were said by the second are left out: the new claims neither change them
-    nor depend on them. So are claims with the value given for a relation in `wanted`, which is the
-    only value claimed now.
-
-    Only carriers that live in the world `home`, or in a session there, count; members of `home`
-    live in other worlds. `keep` returns the rows that the caller may see.
-    """
-    found: dict[Id, list[Standing]] = {}
-    classes, world = reader.has_proposals(), reader.node_row(home) or NOWHERE
-
-    def keep_names(rows: set[int]) -> set[int]:
-        return inside(reader, world, rows, moment, members=True)
-
-    for subject, relations in wanted.items():
-        row = reader.node_row(subject)
-        if row is None:
-            continue
-        same = accepted_class(reader, [row], moment, inside=keep_names) if classes else {row}
-        if after is None:
-            edges = _about(reader, same, relations)
-        else:
-            said = {
-                _member("relation", word): _member("value", relations[word]) * bool(relations[word])
-                for word in sorted(relations)
-            }
-            rows = reader.sweep.standing(sorted(same), CLAIM_EDGE, said, after)
-            edges = _functional(reader.edges(rows))
-        found[subject] = _standing(reader, edges, home, moment, keep, same if after else ())
-    return found
-
-
-def _about(
-    reader: Reader,
-    subjects: Collection[int],
-    relations: Collection[str],
-) -> list[tuple[EdgeRow, Claimed]]:
-    """Return the functional claims about subjects, with some relations, as of now."""
-    # There may be many claims about a user, so the store selects by relation.
-    texts = [_member("relation", word) for word in sorted(relations)]
-    return _functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
-
-
-def _member(name: str, text: str) -> str:
-    """Return a member of metadata as it is stored."""
-    return f'"{name}":{json.dumps(text, ensure_ascii=False)}'
-
-
-def _moved(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
-    """Return the claims of longer texts that became facts of their own when replaced."""
-    return {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
-
-
-def _functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
-    claims = ((item, claimed(item.edge.metadata)) for item in edges)
-    return [(item, claim) for item, claim in claims if claim is not None and claim.functional]
-
-
-def _standing(
-    reader: Reader,
-    edges: list[tuple[EdgeRow, Claimed]],
-    home: Id,
-    moment: Moment,
-    keep: Callable[[Iterable[int]], set[int]],
-    subjects: Collection[int] = (),
-) -> list[Standing]:
-    """Return claims as `Standing`; with `subjects`, the list of claims is not complete."""
-    nodes = reader.nodes({item.source for item, _ in edges})
-    nodes = {row: node for row, node in nodes.items() if not node.erased}
-    live = {row for row, node in nodes.items() if moment.holds(node)}
-    ended = _ended_by_claims(reader, {row: nodes[row] for row in nodes.keys() - live})
-    placed = keep(_lives_in(reader, {row: nodes[row] for row in live | ended.keys()}, home))
-    members = _members(reader, placed, moment)
-    moved = _moved(edges)
-    if subjects:
-        told = {node.id for node in nodes.values() if node.type != FACT}
-        texts = [_member(STANDS_FOR, str(ident)) for ident in sorted(told)]
-        if len(texts) > COMPARED_MAX:  # Too many to search for one by one.
-            texts = [f'"{STANDS_FOR}":']
-        rows = reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)
-        moved |= _moved(_functional(reader.edges(rows))) if rows else set()
-    found = []
-    for item, said in edges:
-        if item.source not in placed or not (item.source in ended or moment.holds(item.edge)):
-            continue
-        if item.source in ended and said.relation not in ended[item.source]:
-            continue
-        node = nodes[item.source]
-        if (str(node.id), said.relation, said.value) in moved:
-            continue
-        memberships = tuple(members.get(item.source, ()))
-        found.append(_standing_claim(node, item.edge.target, said, memberships))
-    return found
-
-
-def _ended_by_claims(reader: Reader, nodes: Mapping[int, Node]) -> dict[int, set[str]]:
-    """Return the nodes that a later claim has ended, with the relations of the later claims."""
-    rows = [row for row, node in nodes.items() if node.valid_to and node.valid_to > node.valid_from]
-    found: dict[int, set[str]] = {}
-    for item in reader.edges_at(sorted(rows), "in", ("supersedes",)) if rows else ():
-        relation = item.edge.metadata.get("relation")
-        if isinstance(relation, str):
-            found.setdefault(item.target, set()).add(relation)
-    return found
-
-
-def _standing_claim(node: Node, subject: Id, said: Claimed, members: tuple[Id, ...]) -> Standing:
-    began = node.valid_from if said.since is None else min(said.since, node.created_at)
-    assert node.parent is not None
-    return Standing(
-        carrier=node.id,
-        subject=subject,
-        relation=said.relation,
-        value=said.value,
-        was=said.was,
-        began=began,
-        said=node.created_at,
-        valid_from=node.valid_from,
-        text=said.text or (node.content if node.type == FACT else ""),
-        apart=node.type != FACT and node.content.strip() != said.text.strip(),
-        world=node.parent,
-        members=members,
-        vague=said.vague,
-        ends=node.valid_to,
-        of_fact=node.type == FACT,
-    )
-
-
-def _lives_in(reader: Reader, nodes: Mapping[int, Node], home: Id) -> set[int]:
-    """Return the nodes that live in a world itself, or in a session of it."""
-    sessions: dict[Id, bool] = {}
-    found = set()
-    for row, node in nodes.items():
-        parent = node.parent
-        if parent is None:
-            continue
-        if parent != home and parent not in sessions:
-            number = reader.node_row(parent)
-            around = reader.nodes([number])[number] if number is not None else None
-            sessions[parent] = (
-                around is not None and around.type == SESSION and around.parent == home
-            )
-        if parent == home or sessions[parent]:
-            found.add(row)
-    return found
-
-
-def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, list[Id]]:
-    """Return the further worlds that nodes are members of."""
-    found: dict[int, list[Id]] = {}
-    for item in reader.edges_at(sorted(rows), "in", ("contains",)):
-        if moment.holds(item.edge):
-            found.setdefault(item.target, []).append(item.edge.source)
-    return found
-
-
 def stated(
     reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
 ) -> list[tuple[EdgeRow, Claimed]]:
@@ -294,11 +92,11 @@ def stated(
     A replaced sentence of a longer text is no longer a claim of that text.
     """
     if moment.known is None:
-        found = _about(reader, subjects, relations)
+        found = functional_about(reader, subjects, relations)
     else:
-        found = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
+        found = functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
     claims = [(item, claim) for item, claim in found if claim.relation in relations]
-    moved = _moved(claims)
+    moved = moved_claims(claims)
     return [
         (item, claim)
         for item, claim in claims
@@ -307,30 +105,12 @@ def stated(
     ]
 
 
-def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
-    """Return the nodes among `ids` that exist already, by id."""
-    rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]
-    return {node.id: node for node in reader.nodes(rows).values()}
-
-
 # -- what a draft ends -----------------------------------------------------------------------------
 
 NEWS_MAX = timedelta(days=31)
 """A change further in the past is history, not news: "I moved to Oslo in 2010"."""
 UNNAMED = frozenset(("user", "human", "me", "assistant", "agent", "bot", "ai", "unknown"))
 """Speakers named by their role: in a world of many people, these mean nobody in particular."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stood:
-    """The state of the store before the draft is written.
-
-    `claims` are the claims about the subjects of the draft, `nodes` the nodes of the draft that
-    state claims and are in the store already.
-    """
-
-    claims: Mapping[Id, Sequence[Standing]] = field(default_factory=lambda: MappingProxyType({}))
-    nodes: Mapping[Id, Node] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -411,8 +191,8 @@ def claims_about(
     reader: Reader, subjects: Collection[int], home: Id, moment: Moment
 ) -> list[Standing]:
     """Return all functional claims about subjects stated in a world, as one time line."""
-    edges = _functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,)))
-    return _standing(reader, edges, home, moment, set)
+    edges = functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,)))
+    return as_standing_claims(reader, edges, home, moment, set)
 
 
 def _ended(old: Standing, *, by: Standing, evidence: str) -> Supersession:

@@ -13,7 +13,7 @@ F3  A folder exists while something lives in it, or if it was created empty. Its
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -60,17 +60,27 @@ class FilesHome:
     make: Callable[[Transaction], Id]
 
 
+Repeats = Callable[[Reader, str], Collection[str]]
+
+
+def no_repeats(reader: Reader, text: str) -> Collection[str]:
+    """Return no origins: who writes speaks for themselves."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Files:
     """The files of one world. Paths begin with `/`; missing folders are created.
 
-    `memory.files` has the files of a scope, `db.files(world)` those of any world.
+    `memory.files` has the files of a scope, `db.files(world)` those of any world. `repeats` returns
+    the origins of the less trusted texts that a text repeats.
     """
 
     store: Store
     transact: Callable[[str], AbstractContextManager[Transaction]]
     home: FilesHome
     actor: str
+    repeats: Repeats = no_repeats
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -255,7 +265,7 @@ class Files:
                     "text around it, or replace every one"
                 )
             text = file.text.replace(old, new)
-            version, _ = changes.write(path, text, expected, file.metadata)
+            version, _ = changes.write(path, text, expected, file.metadata, amends=True)
         return self._change(path, version, changes)
 
     def move(self, source: str, target: str, *, replace: bool = False) -> FileChange:
@@ -305,7 +315,7 @@ class Files:
     def changes(self) -> Iterator[FileChanges]:
         """Make several changes one commit: `with files.changes() as changes: changes.write(…)`."""
         with self.transact(self.actor) as tx:
-            yield FileChanges(tx, self.home)
+            yield FileChanges(tx, self.home, self.repeats)
 
     def _change(
         self, path: str, version: Id | None, changes: FileChanges, *, created: bool = False
@@ -331,6 +341,7 @@ class FileChanges:
 
     tx: Transaction
     home: FilesHome
+    repeats: Repeats = no_repeats
 
     @property
     def tree(self) -> FileTree:
@@ -357,11 +368,13 @@ class FileChanges:
         expected: bytes | str | None = ANY,
         metadata: Mapping[str, Any] | None = None,
         *,
-        follows: Id | None = None,
+        follows: Node | None = None,
+        amends: bool = False,
     ) -> tuple[Id, bool]:
         """Write a file; return its version, and whether the file is new.
 
-        `follows` is the version of a file that is moved to this path.
+        `follows` is the version of a file that is moved to this path. A version has the origins of
+        the one that it `amends`, or keeps a line of: their trust does not rise.
         """
         *folders, name = parts_of(path)
         text = self._without_secrets(text)
@@ -382,19 +395,24 @@ class FileChanges:
         else:
             file = Id(place.body.id)
         whole = path_of([*folders, name])
-        made = self.tx.create_node(type=VERSION, name=whole, content=text, parent=file)
+        origins = {*self.repeats(self.tx.reader, text), *(follows.origins if follows else ())}
+        if old is not None and (amends or _keeps_a_line(old.content, text)):
+            origins.update(old.origins)
+        made = self.tx.create_node(
+            type=VERSION, name=whole, content=text, parent=file, origin=sorted(origins)
+        )
         if made.origins and not TrustLevels(self.tx.reader).of(made):
             raise RejectedError(f"{whole}: what {made.origin!r} says is held in quarantine here")
         if metadata:
             self.tx.add_metadata(made.id, metadata)
-        for before in (follows, None if old is None else old.id):
-            if before is not None and self.tx.outranks(before, made.id):
+        for before in (follows, old):
+            if before is not None and self.tx.outranks(before.id, made.id):
                 raise RejectedError(
-                    f"{whole}: {before.short} is more trusted than who writes here; write another "
-                    "file instead"
+                    f"{whole}: {before.id.short} is more trusted than who writes here; write "
+                    "another file instead"
                 )
             if before is not None:
-                self.tx.write_edge("supersedes", made.id, before)
+                self.tx.write_edge("supersedes", made.id, before.id)
         return made.id, place is None
 
     def move(self, source: str, target: str, replace: bool) -> Id | None:
@@ -410,7 +428,7 @@ class FileChanges:
         last = None
         for file, node in zip(moved, _versions(tree, moved), strict=True):
             path = path_of(parts_of(target) + parts_of(file.path.removeprefix(place.path)))
-            last, _ = self.write(path, node.content, ANY, node.metadata, follows=node.id)
+            last, _ = self.write(path, node.content, ANY, node.metadata, follows=node)
         self._end(tree, place)
         return None if place.is_folder else last
 
@@ -490,6 +508,12 @@ def world_files(
         world = Id(reader.world(row).id)
     home = FilesHome(find=lambda reader: reader.node_row(world), make=lambda _: world)
     return Files(store, transact, home, actor)
+
+
+def _keeps_a_line(old: str, new: str) -> bool:
+    """Return whether a text has a line with a word from an older one."""
+    lines = {line.strip() for line in old.splitlines() if any(map(str.isalnum, line))}
+    return any(line.strip() in lines for line in new.splitlines())
 
 
 def _refuse_root(path: str) -> None:

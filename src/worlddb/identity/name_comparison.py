@@ -143,8 +143,25 @@ def may_fit(left: Name, right: Name, word_jaro_winkler: float) -> bool:
 
 
 def _has_partner(word: str, others: Iterable[str], least: float) -> bool:
-    for other in others:  # noqa: SIM110 - a generator takes half as long again
-        if _kind_of(word, other, least) is not None:
+    if len(word) == 1:
+        return any(other[0] == word for other in others)
+    near = jaro_winkler()
+    listed, said, code, letters = _form(word)
+    for other in others:
+        if len(other) == 1:
+            if other == word[0]:
+                return True
+            continue
+        found = _form(other)
+        # Most pairs of words are alike in nothing.
+        if (
+            listed
+            or found[0]
+            or said == found[1]
+            or code == found[2]
+            or letters == found[3]
+            or near(word, other) >= least
+        ) and _kind_of(word, other, least) is not None:
             return True
     return False
 
@@ -228,31 +245,20 @@ def pair_of(one: str, other: str, least: float) -> Pair | None:
     return None if found is None else Pair(one, other, *found)
 
 
-class WordForm(NamedTuple):
-    """What of a word is compared with other words. `listed`: it has variants or full names."""
-
-    letters: list[str]
-    said: str
-    code: str
-    listed: bool
+WordForm = tuple[bool, str, str, str]
+"""What of a word is compared: whether it has variants or full names, its sounds, its letters."""
 
 
 @lru_cache(maxsize=WORDS_CACHED)
 def _form(word: str) -> WordForm:
     listed = word in known().variants or bool(formal_names(word))
-    return WordForm(sorted(word), spoken(word), sound_code(word), listed)
+    return listed, spoken(word), sound_code(word), "".join(sorted(word))
 
 
 def _kind_of(one: str, other: str, least: float) -> tuple[str, float] | None:
     """Return the kind and the score of a pair of different words; None if they do not pair."""
     if len(one) == 1 or len(other) == 1:
         return INITIAL if one[0] == other[0] else None
-    left, right = _form(one), _form(other)
-    if not (left.listed or right.listed) and left.said != right.said:
-        # Two unlike words, as most pairs are.
-        is_near = left.code == right.code or left.letters == right.letters
-        if not is_near and jaro_winkler()(one, other) < least:
-            return None
     return (
         _kind_and_score(one, other, least) if one <= other else _kind_and_score(other, one, least)
     )

@@ -25,7 +25,7 @@ indexed in pairs, so that a common word hides no name.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -203,19 +203,21 @@ class StoreResolver:
 
         For a word that may not be a name: the only node of exactly this name and type, if any.
         """
-        named, found = self._fetched.get(node.key) or (_named(node), None)
-        found = found or self._exact(named)
+        fetched = self._fetched.get(node.key)
+        if fetched is None:
+            named = _named(node)
+            fetched = named, self._exact(named, self._whole_key(named))
+        named, found = fetched
         if found is not None:
             return (found,)
         return () if node.known_only else self.of(named, set())
 
-    def _exact(self, named: NamedNode) -> Match | None:
+    def _exact(self, named: NamedNode, key: str) -> Match | None:
         """Resolve without the tiers: the only visible node with exactly this name and type.
 
         None if the tiers must decide: an attribute could speak against the node, or another node
         has the name.
         """
-        key = self._whole_key(named)
         seen = self._keep(self._bearers(key)) if key else ()
         if len(seen) != 1:
             return None
@@ -266,10 +268,10 @@ class StoreResolver:
         return resolver.resolve(named, options, self._population).matches
 
     def _fitting(self, named: NamedNode, rows: set[int]) -> set[int]:
-        """Return the rows that a tier may match, or that have the same first word.
+        """Return the rows that a tier may match, and with them those that have the same first word.
 
         Most rows share a single word, or its sound. Their names alone show that, before aliases,
-        attributes and vectors are read for the tiers.
+        attributes and vectors are read for the tiers. For most new names no row is left.
         """
         if named.attributes or named.vector is not None:
             return rows
@@ -277,16 +279,17 @@ class StoreResolver:
         names = [read_name(name) for name in named.names]
         said = {word for name in names for word in name.words}
         least, fitting = self._settings.word_jaro_winkler, set()
+        namesakes = set()
         for row in rows:
             if self._aliases[row] or self._attributes[row] or row not in self._bodies:
                 fitting.add(row)
                 continue
             other = read_name(self._bodies[row].name)
-            if (other.words and other.words[0] in said) or any(
-                may_fit(name, other, least) for name in names
-            ):
+            if any(may_fit(name, other, least) for name in names):
                 fitting.add(row)
-        return fitting
+            elif other.words and other.words[0] in said:
+                namesakes.add(row)
+        return fitting | namesakes if fitting else fitting
 
     def named(self, row: int) -> NamedNode | None:
         """Return a stored node as a candidate; None if it has no name."""
@@ -305,15 +308,17 @@ class StoreResolver:
         names.
         """
         named = [_named(node) for node in nodes]
-        whole = {key for one in named if (key := self._whole_key(one))}
-        self._file({f"={key}" for key in whole})
-        self._read_notes(self._keep({row for key in whole for row in self._bearers(key)}))
-        self._fetched = {one.key: (one, self._exact(one)) for one in named}
+        whole = [self._whole_key(one) for one in named]
+        self._file({f"={key}" for key in whole if key})
+        self._read_notes(self._keep({row for key in whole if key for row in self._bearers(key)}))
+        self._fetched = {
+            one.key: (one, self._exact(one, key)) for one, key in zip(named, whole, strict=True)
+        }
         similar = {node.key for node in nodes if not node.known_only}
         left = [one for one in named if one.key in similar and self._fetched[one.key][1] is None]
         names = (read_name(name) for one in left for name in one.names)
         self._drafted_words.update(word for name in names for word in name.words)
-        self._file({key for one in left for key in self._keys(one)})
+        self._file(set().union(*map(self._keys, left)))
         rows = {row for one in left for row in self._candidates(one)[: self._most(one)]}
         self._read_notes(self._keep(rows))
 
@@ -352,7 +357,9 @@ class StoreResolver:
 
     # -- candidates --------------------------------------------------------------------------------
 
-    def _keys(self, named: NamedNode) -> set[str]:
+    def _keys(self, named: NamedNode) -> Set[str]:
+        if len(named.names) == 1 and not named.attributes:
+            return block_keys(named.names[0])
         keys = attribute_keys(named.attributes, self._settings)
         keys.update(key for name in named.names for key in block_keys(name))
         return keys
@@ -370,7 +377,7 @@ class StoreResolver:
             found = self._shared[named.names] = self._sharing(self._keys(named))
         return found
 
-    def _sharing(self, keys: set[str]) -> list[int]:
+    def _sharing(self, keys: Set[str]) -> list[int]:
         self._file(keys)
         here, everywhere = self._filed[self._home], self._filed[ROOT_ROW]
         telling = self._settings.key_names_max
@@ -386,12 +393,12 @@ class StoreResolver:
                 shared[body.row] = len(keys & block_keys(body.name))
         return sorted(shared, key=lambda row: (-shared[row], row))
 
-    def _file(self, keys: set[str]) -> None:
+    def _file(self, keys: Set[str]) -> None:
         """Read the rows indexed under keys, in this world and (for its members) in all.
 
         A key with more rows than `key_names_max` decides nothing, unless it is the name itself.
         """
-        missing = sorted(keys.difference(self._filed[self._home]))
+        missing = sorted(keys - self._filed[self._home].keys())
         if not missing:
             return
         worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)

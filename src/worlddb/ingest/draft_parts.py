@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from worlddb.claims.claim import Claim, value_key
-from worlddb.claims.claim_lookup import Stood
+from worlddb.claims.claim_edges import Stood
 from worlddb.identity.store_resolver import StoreResolver
 from worlddb.language.text_tokens import node_words
 from worlddb.model.address import Id
@@ -265,6 +265,13 @@ def with_repeats(
         if more and not node.resolvable:
             found[node.key] = tuple(sorted({*found.get(node.key, ()), *more}))
     return found
+
+
+def repeated_origins(
+    reader: Reader, text: str, inside: Callable[[Iterable[int]], set[int]]
+) -> set[str]:
+    """Return the origins of the less trusted texts of a world that a text repeats."""
+    return _HeardTexts(reader, inside).repeated_in(text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,24 +14,21 @@ evidence. Nothing is merged here.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing
+from worlddb.claims.claim_edges import Stood, stood_before
 from worlddb.claims.claim_lookup import (
     REASON,
     Rivals,
-    Stood,
     Supersession,
-    carriers,
     functional_claims,
     named_subjects,
     rivals,
-    standing_claims,
     supersessions,
 )
 from worlddb.claims.merged_claims import THROUGH
@@ -57,7 +54,6 @@ from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
-from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, born
 from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
@@ -147,9 +143,9 @@ def prepare(
         if _shared(reader, row) if target.is_shared is None else target.is_shared:
             claims = named_subjects(claims, request.draft)
         there = {**known, **target.anchors}
-        is_whole = request.origins or not claims
-        after = None if is_whole else _begin(claims, request.draft, there, moment)
-        stood = _standing(reader, claims, there, target, moment, resolver, after)
+        drafted, about = request.draft.nodes, (target.home, moment, resolver.keep_said)
+        repeats = bool(request.origins)
+        stood = stood_before(reader, claims, drafted, there, *about, repeats=repeats)
     doubtful: frozenset[str] = frozenset()
     if request.origins:
         origins = with_echoes(reader, request.origins, claims, stood, known)
@@ -195,51 +191,6 @@ def _linked(reader: Reader, draft: Draft, known: Mapping[str, Id]) -> frozenset[
         at
         for at, edge in both
         if edge.metadata in there.get((edge.type, known[edge.source], known[edge.target]), ())
-    )
-
-
-def _begin(
-    claims: Iterable[Claim], draft: Draft, known: Container[str], moment: Moment
-) -> tuple[int, int] | None:
-    """Return the first beginning of new claims and the first time that one was said.
-
-    None if a node that is in the store already states one of them.
-    """
-    nodes = {node.key: node for node in draft.nodes}
-    times: list[tuple[datetime, datetime]] = []
-    for claim in claims:
-        if claim.fact in known:
-            return None
-        node = nodes[claim.fact]
-        said = node.created_at or moment.now
-        begins = node.valid_from or said
-        times.append((begins if claim.since is None else min(claim.since, said), said))
-    return (
-        to_micros(min(begins for begins, _ in times), "valid_from"),
-        to_micros(min(said for _, said in times), "created_at"),
-    )
-
-
-def _standing(
-    reader: Reader,
-    claims: Iterable[Claim],
-    known: Mapping[str, Id],
-    target: Target,
-    moment: Moment,
-    resolver: StoreResolver,
-    after: tuple[int, int] | None,
-) -> Stood:
-    """Return the claims in the store about a draft's subjects; `known` are its nodes by key."""
-    wanted: dict[Id, dict[str, str]] = {}
-    for claim in claims:
-        if claim.subject in known:
-            values = wanted.setdefault(known[claim.subject], {})
-            is_only = values.setdefault(claim.relation, claim.value) == claim.value
-            values[claim.relation] = claim.value if is_only else ""
-    stating = [known[claim.fact] for claim in claims if claim.fact in known]
-    return Stood(
-        claims=standing_claims(reader, wanted, target.home, moment, resolver.keep_said, after),
-        nodes=carriers(reader, stating),
     )
 
 

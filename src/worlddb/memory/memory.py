@@ -165,7 +165,7 @@ class Memory:
         parts: dict[str, Any] = {"db": self.db, "writer": writer, "reader": self._reader}
         self._graph = ScopedGraph(**parts, scopes=scopes, actor=actor, origin=origin)
         self._branches = BranchKeeper(db=self.db, writer=writer)
-        self._retention = RetentionKeeper(db=self.db, scopes=scopes, actor=actor)
+        self._retention = RetentionKeeper(db=self.db, scopes=scopes, actor=actor, origin=origin)
         self._grants = GrantKeeper(db=self.db, scopes=scopes, actor=actor, origin=origin)
         self._trust = TrustKeeper(writer=writer, reader=self._reader)
 

@@ -38,6 +38,8 @@ LATEST = 10  # Memories without a question.
 ID_DIGITS = 8  # Collides once in four thousand million.
 SHARES = {"Pinned": 0.75, "Instructions": 0.5, "About the user": 0.25}
 """The part of what is left that a section takes at most, so that hits follow."""
+CONFIDENCE_MIN = 0.015
+"""Less sure hits say nothing about the question (`python -m bench.injected_hits`)."""
 LINE_PART = 2  # One memory takes at most half of the budget; a longer one is cut.
 CHARS_PER_TOKEN = 3  # For the cut; a token of prose has more characters on average.
 LINE_CHARS_MIN = 40  # A date, the prefix of an id and a word or two.
@@ -132,8 +134,15 @@ class _PromptSource:
         return [(hit.id, hit_line(hit, quoted=hit.id not in full)) for hit in kept[:most]]
 
     def _asked(self, question: str, names: str | None, k: int) -> Recall:
+        sure = CONFIDENCE_MIN if names is None else None
         return self.reader.recall(
-            question, names=names, k=k, where=self.where, **self.options, **self.scope
+            question,
+            names=names,
+            k=k,
+            min_confidence=sure,
+            where=self.where,
+            **self.options,
+            **self.scope,
         )
 
 
@@ -154,9 +163,9 @@ def context(
     """Return memories as text for a prompt, of at most `max_tokens` tokens.
 
     First pinned memories, then those with the tag `instruction`, then facts about the user, then
-    the hits of the question, or the latest memories without one. The text has dates and ids and
-    says that it is data; its budget covers everything in it. `types` and `where` choose the
-    memories, and `counted` is as in `recall`.
+    the hits that may have the answer, or the latest memories without a question. The text has
+    dates and ids and says that it is data; its budget covers everything in it. `types` and
+    `where` choose the memories, and `counted` is as in `recall`.
 
     Raises:
         InvalidInputError: an argument is wrong.

@@ -40,7 +40,15 @@ from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.drafts import Message
 from worlddb.model.inputs import check_choice, check_integer, from_micros
-from worlddb.model.origin import DEFAULT_TRUST, FULL, SECRETS, SETTINGS, check_trust, trust_level
+from worlddb.model.origin import (
+    DEFAULT_TRUST,
+    FULL,
+    SECRETS,
+    SETTINGS,
+    Origin,
+    check_trust,
+    trust_level,
+)
 from worlddb.model.records import SCOPE, Plain, ScopeIds, ScopeName, groups_of, scope_named
 from worlddb.model.text_safety import (
     secrets_in,
@@ -54,7 +62,7 @@ from worlddb.store.rows import ROOT_ROW
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
-from worlddb.write.node_rows import RETENTION, erased_with, held_scopes
+from worlddb.write.node_rows import RETENTION, erased_with, held_scopes, is_held
 
 ACTOR = "retention"
 DAYS_MAX = 36_500  # A century; for longer, keep for ever.
@@ -111,9 +119,10 @@ class RetentionKeeper:
     db: WorldDB
     scopes: CallerScopes
     actor: str
+    origin: Origin | None = None
 
     def retention(self) -> RetentionPolicies:
-        """Return the retention policies of all scopes that have one.
+        """Return the retention policies of all scopes that have one, and holds of purged ones.
 
         Raises:
             RejectedError: this memory is bound; policies are for administrators.
@@ -134,15 +143,16 @@ class RetentionKeeper:
 
         A memory is due `keep_days` after it was written (0: never), unless it is pinned; `then` it
         is retired, or erased for good. With `hold="on"` nothing in the scope is erased, by a policy
-        or by a call, until `hold="off"`. Omitted options stay unchanged.
+        or by a call, until `hold="off"`, also if the scope is purged. Omitted options stay.
 
         Raises:
             InvalidInputError: not exactly one scope, or an argument is wrong.
             NotFoundError: there is no such scope.
-            RejectedError: this memory is bound; policies are for administrators.
+            RejectedError: this memory is bound, or of another origin than the user; policies are
+                for administrators.
             StorageError, ConflictError: the store cannot be written.
         """
-        self.scopes.refuse_bound("a retention policy")
+        self._refuse_others()
         named = one_scope(scope, "set_retention")
         if keep_days is None and then is None and hold is None:
             raise InvalidInputError("set_retention: give keep_days, then or hold")
@@ -154,10 +164,12 @@ class RetentionKeeper:
             check_choice(hold, "hold", ("on", "off"))
         with self.db.transaction(self.actor) as tx:
             with self._now() as view:
-                rows = generations(view.reader, named)[-1:]
-                if not view.keep_time(rows):
+                rows = generations(view.reader, named)
+                nodes = view.reader.nodes(rows)
+                held = [nodes[row] for row in rows if is_held(nodes[row])]
+                if not view.keep_time(rows[-1:]) and not (held and hold == "off"):
                     raise NotFoundError(f"there is no scope {named}; list them to see them")
-                node = view.reader.nodes(rows)[rows[0]]
+                node = nodes[rows[-1]]
             old = _policy(named, node.metadata)
             made = RetentionPolicy(
                 scope=named,
@@ -167,7 +179,15 @@ class RetentionKeeper:
             )
             kept = {"keep_days": made.keep_days, "then": made.then, "hold": made.hold}
             tx.add_metadata(node.id, {RETENTION: kept})
+            for purged in held if hold == "off" else ():
+                if purged.id != node.id:
+                    tx.add_metadata(purged.id, {RETENTION: None})
         return made
+
+    def _refuse_others(self) -> None:
+        self.scopes.refuse_bound("a retention policy")
+        if self.origin is not None:
+            raise RejectedError(f"policies are for administrators, and not for {self.origin!r}")
 
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
@@ -178,10 +198,11 @@ class RetentionKeeper:
 
         Raises:
             InvalidInputError: a scope is badly named.
-            RejectedError: this memory is bound; policies are for administrators.
+            RejectedError: this memory is bound, or of another origin than the user; policies are
+                for administrators.
             StorageError, ConflictError: the store cannot be written.
         """
-        self.scopes.refuse_bound("a retention policy")
+        self._refuse_others()
         only = {name for group in groups_of(scope) for name in group}
         with self._now() as view:
             due = [
@@ -248,8 +269,8 @@ class RetentionKeeper:
         old = [row for row in rows if _last_change(reader, row) < before]
         pinned = {row for row in old if nodes[row].metadata.get(PINNED) is True}
         kept: set[int] = set()
-        if held_scopes(reader, erased_with(reader, old), moment.now):
-            held = (held_scopes(reader, erased_with(reader, [row]), moment.now) for row in old)
+        if held_scopes(reader, erased_with(reader, old)):
+            held = (held_scopes(reader, erased_with(reader, [row])) for row in old)
             kept = {row for row, names in zip(old, held, strict=True) if names}
         due = [nodes[row].id for row in sorted(set(old) - pinned - kept)]
         return DueMemories(
@@ -283,9 +304,11 @@ def _policies(reader: Reader, moment: Moment) -> Iterator[RetentionPolicy]:
     while rows := reader.placed.typed(ROOT_ROW, SCOPE, "", after, SCOPES_PER_READ):
         after = rows[-1]
         for _, node in sorted(reader.nodes(rows).items()):
-            if RETENTION in node.metadata and moment.holds(node):
+            is_live = moment.holds(node)
+            if RETENTION in node.metadata and (is_live or is_held(node)):
                 with suppress(InvalidInputError):  # A caller's node with a scope's type.
-                    yield _policy(scope_named(node.name), node.metadata)
+                    policy = _policy(scope_named(node.name), node.metadata)
+                    yield policy if is_live else replace(policy, keep_days=None)
 
 
 def _policy(scope: ScopeName, metadata: Mapping[str, Any]) -> RetentionPolicy:

@@ -8,13 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from worlddb.errors import ConflictError, InvalidInputError
-from worlddb.files.versioned_files import Files, FilesHome
+from worlddb.files.versioned_files import Files, FilesHome, no_repeats
+from worlddb.ingest.draft_parts import repeated_origins
 from worlddb.memory.scope_view import generations
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant
-from worlddb.model.records import SCOPE, ScopeIds, born
+from worlddb.model.origin import INDEPENDENT
+from worlddb.model.records import NOW, SCOPE, ScopeIds, born
 from worlddb.store.interface import Reader
+from worlddb.view.visibility import View, moment_of
 from worlddb.write.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -40,8 +43,18 @@ def scope_files(writer: MemoryWriter, scope: Mapping[str, Any]) -> Files:
         number = len(generations(tx.reader, name))
         return tx.create_node(type=SCOPE, name=str(name), created_at=born(number)).id
 
+    def repeats(reader: Reader, said: str) -> set[str]:
+        row = find(reader)
+        if row is None:
+            return set()
+        moment = moment_of(reader, NOW, writer.engine.clock())
+        view = View(reader, moment, worlds=[row], members=True, include_ended=True)
+        return repeated_origins(reader, said, view.keep_world)
+
     transact = partial(writer.engine.ingestion.transact, origin=writer.origin)
-    return Files(store, transact, FilesHome(find, make), writer.actor)
+    speaks = writer.origin is None or writer.origin in INDEPENDENT
+    heard = no_repeats if speaks else repeats
+    return Files(store, transact, FilesHome(find, make), writer.actor, heard)
 
 
 # Scoped files.

@@ -23,6 +23,7 @@ MICROSECOND = timedelta(microseconds=1)
 TIMES_CACHED_MAX = 4_096  # the rows of a commit share one time
 
 METADATA_DEPTH_MAX = 50
+INT_BITS = 64  # numbers of a longer line are left to the general encoder, which may refuse them
 """Far below Python's own limit, so that metadata can be read at any depth of calls."""
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
@@ -277,15 +278,33 @@ def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
 
 
 def _flat_json(metadata: dict[Any, Any]) -> str | None:
-    """Return a mapping of text to text as canonical JSON; None if it has any other value.
+    """Return a mapping to texts, numbers and lists of them as canonical JSON; None if it has more.
 
     Most edges have such metadata, and setting up the general encoder takes longer than this.
     """
-    for key, value in metadata.items():
-        if type(key) is not str or type(value) is not str:
-            return None
-    said = [f"{_quoted(key)}:{_quoted(metadata[key])}" for key in sorted(metadata)]
-    return "{" + ",".join(said) + "}"
+    parts = []
+    try:
+        for key in sorted(metadata):
+            value = metadata[key]
+            if type(value) is list:
+                parts.append(f"{_quoted(key)}:[{','.join([_plain_json(item) for item in value])}]")
+            else:
+                parts.append(f"{_quoted(key)}:{_plain_json(value)}")
+    except TypeError:
+        return None
+    return "{" + ",".join(parts) + "}"
+
+
+def _plain_json(value: Any) -> str:
+    """Return a text, a truth value or a number as JSON; TypeError for any other value."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int and value.bit_length() < INT_BITS:
+        return str(value)
+    raise TypeError
 
 
 def _json_only(value: Any, depth: int) -> Any:

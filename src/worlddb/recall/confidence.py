@@ -41,6 +41,7 @@ TOPIC_NEAR = 0.5  # nearness from which on a text is surely on the topic; of gol
 LACKING_USUAL = 0.5  # what texts lack of a word that they do not have, if the embedder cannot tell
 DATED_WORTH = 0.5  # what a date or a number counts: texts may say "yesterday" and "a dozen"
 _DATES = frozenset(token for word in (*MONTHS, *WEEKDAYS) for token in words(word))
+WISH = 0.05  # confidence at least in a wish of the asker that was raised; few of them are wanted
 STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
 
 
@@ -170,13 +171,15 @@ def signals_of(
     lacking: Lacking | None = None,
     usual: float | None = None,
     names: Sequence[Collection[str]] = (),
+    wishes: Sequence[bool] = (),
 ) -> HitSignals:
     """Return the signals of hits, from their rows, names and contents, and places in lanes.
 
     `stated` marks the candidates that state exactly what is asked for. `lacking` is that of the
     embedder, if it knows single words, and `usual` the cosine that it gives to unrelated texts.
     Without it, that is taken from the texts that are farthest from the question. `names` are the
-    names in the question that lead to each hit: "k8s" is met by a text about Kubernetes.
+    names in the question that lead to each hit: "k8s" is met by a text about Kubernetes. `wishes`
+    marks the hits that were raised as wishes of the asker, which hardly share a word with a task.
     """
     said = asked.found_in(rows, texts)
     named = [asked.within(leading) for leading in names] or [set[int]() for _ in rows]
@@ -194,6 +197,8 @@ def signals_of(
         }
         for at, place in enumerate(places)
     ]
+    for hit, wish in zip(own, wishes, strict=False):
+        hit["wish"] = float(wish)
     vector = lanes.get("vector")
     whole: dict[str, float] = {}
     if vector is not None:
@@ -253,7 +258,11 @@ def confidences(found: HitSignals) -> tuple[float, list[float]]:
     whole, hit = models()
     logit = whole.logit(found.whole)
     own = [
-        max(probability(hit.logit({**one, "recall": logit})), STATED * one["stated"])
+        max(
+            probability(hit.logit({**one, "recall": logit})),
+            STATED * one["stated"],
+            WISH * one.get("wish", 0.0),
+        )
         for one in found.hits
     ]
     sure = max(probability(logit), STATED * found.whole["stated"])

@@ -18,7 +18,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, value_key
-from worlddb.claims.claim_lookup import claimed, stated
+from worlddb.claims.claim_edges import claimed
+from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, predecessor_notes
@@ -310,7 +311,9 @@ def _signals(
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
     names = [ranking.names.get(row, ()) for row in rows]
-    return signals_of(asked, rows, texts, places, *noted, names)
+    raised = ranking.parts.get("preference", ())
+    wishes = [at < len(raised) and bool(raised[at] > 0) for at in places]
+    return signals_of(asked, rows, texts, places, *noted, names, wishes)
 
 
 def _numbered(ranks: Mapping[str, Sequence[int]]) -> dict[str, dict[int, int]]:

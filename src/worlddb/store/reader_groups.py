@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from worlddb.model.records import Direction
 from worlddb.store.rows import (
     AttributesRow,
     CauseRow,
+    ClaimEdge,
     ConflictScan,
     CoverRow,
     EdgeScan,
@@ -211,8 +213,10 @@ class WorldTotals(Protocol):
     def inside(self, worlds: Iterable[int]) -> list[InsideRow]:
         """Return the children and members of worlds, ended ones too, by world and row."""
 
-    def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
-        """Return the undeleted edges of some types from nodes, by row."""
+    def covers(
+        self, rows: Iterable[int], types: Sequence[str], direction: Direction = "out"
+    ) -> list[CoverRow]:
+        """Return the undeleted edges of some types that leave ("out") or enter nodes, by row."""
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
         """Return undeleted edges of a type into nodes whose metadata has one of the JSON texts."""
@@ -223,12 +227,12 @@ class WorldTotals(Protocol):
         type_: str,
         said: Mapping[str, str],
         after: tuple[int, int],
-    ) -> list[int]:
+    ) -> list[ClaimEdge]:
         """Return edges as `saying` does, without ended and repeated ones.
 
         An edge is left out if it also has the second text of its pair in `said`, if its source
         ended by the first time of `after` and was created by the second, or if another edge stands
-        for it.
+        for it. Edges that stand for others are never left out.
         """
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:

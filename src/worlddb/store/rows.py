@@ -473,6 +473,24 @@ class CoverRow(NamedTuple):
     valid_to: int | None
 
 
+class ClaimEdge(NamedTuple):
+    """The edge of a claim, and the times of the node that states it; without the values.
+
+    `topic` is the place of its text among those that were searched. The texts are parts of its
+    metadata: `since` and `told` begin with that value and go on, `stands_for` is the id of a node.
+    """
+
+    row: int
+    source: int
+    topic: int
+    valid_from: int
+    said: int
+    ends: int | None
+    since: str
+    told: str
+    stands_for: str
+
+
 class CauseRow(NamedTuple):
     """An edge of a type that is read as a whole; `inferred` is its metadata if it is inferred."""
 

@@ -379,10 +379,14 @@ class DerivedContract:
             causes = [(e.row, e.gone is None, e.inferred is None) for e in sweep.typed("causes")]
             assert causes == [(cause, True, False), (gone, False, True)]
             assert [e.row for e in sweep.covers([home, other], ["causes"])] == [cause]
+            assert [e.row for e in sweep.covers([other], ["causes"], "in")] == [cause]
+            assert sweep.covers([home], ["causes"], "in") == []
             late = 1 << 60  # Long after the test; its source has not ended then.
             text = '"inferred":true'
             assert sweep.saying([other], "causes", [text]) == [cause]
-            assert sweep.standing([other], "causes", {text: ""}, (late, late)) == [cause]
+            (found,) = sweep.standing([other], "causes", {text: ""}, (late, late))
+            assert (found.row, found.source, found.topic, found.ends) == (cause, home, 0, None)
+            assert (found.since, found.stands_for) == ("", "")
             assert sweep.standing([other], "causes", {text: text}, (late, late)) == []
 
     def test_recalls_are_added_up(self, store: Store) -> None:

@@ -10,7 +10,7 @@ time but no stack.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -163,6 +163,7 @@ class Ledger:
 
     def change(self, kind: str, ident: bytes, **detail: Any) -> None:
         """Record an effect in the journal."""
+        detail = dict(sorted(detail.items()))  # In the order in which the journal is read.
         self.changes.append(Change(kind=kind, id=Id(ident), detail=detail))
 
     def add_notes(
@@ -430,8 +431,13 @@ class _StateUpdate:
         ]
 
 
-def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
-    """Return a journal row as the public value; `before` is the commit it follows."""
+def to_commit(
+    row: CommitRow, before: CommitRow | Head, changes: Sequence[Change] | None = None
+) -> Commit:
+    """Return a journal row as the public value; `before` is the commit it follows.
+
+    The `changes` are read from the row, unless the caller has just written it.
+    """
     return Commit(
         seq=row.seq,
         time=from_micros(row.time),
@@ -441,5 +447,5 @@ def to_commit(row: CommitRow, before: CommitRow | Head) -> Commit:
         previous=trusted_id(before.hash),
         nodes=row.nodes - before.nodes,
         edges=row.edges - before.edges,
-        changes=decode_changes(row.changes),
+        changes=decode_changes(row.changes) if changes is None else tuple(changes),
     )

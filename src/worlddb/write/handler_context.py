@@ -116,19 +116,20 @@ class HandlerContext:
     def reaches(self, start: Id, goal: Id, types: Iterable[str]) -> bool:
         """Return whether `goal` can be reached from `start` along edges of `types`.
 
-        Walks from both ends in turn, so a chain is cheap to write in either order.
+        Walks from both ends in turn, so a chain is cheap to write in either order; from the goal
+        first, because nothing leads to a new node.
         """
-        chosen = list(types)
+        chosen, covers = list(types), self._writer.sweep.covers
         ahead, behind = {self._row(start)}, {self._row(goal)}
         seen_ahead, seen_behind = set(ahead), set(behind)
         while ahead and behind:
-            if len(seen_ahead) <= len(seen_behind):
-                found = self._writer.edges_at(ahead, "out", chosen)
+            if len(seen_ahead) < len(seen_behind):
+                found = covers(ahead, chosen)
                 ahead = {item.target for item in found} - seen_ahead
                 seen_ahead |= ahead
                 met = ahead & seen_behind
             else:
-                found = self._writer.edges_at(behind, "in", chosen)
+                found = covers(behind, chosen, "in")
                 behind = {item.source for item in found} - seen_behind
                 seen_behind |= behind
                 met = behind & seen_ahead

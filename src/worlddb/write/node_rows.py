@@ -8,15 +8,15 @@ verifies, because an id stands for the fields that it was computed from. Nodes, 
 that can no longer be hashed are listed in the journal, and the hash of the erasing commit covers
 that list.
 
-While a scope is under *legal hold*, nothing in it is erased, whoever asks. The hold is part of the
-scope's retention policy, which is metadata of its node. It covers everything that lives in the
-scope, its members at any depth, and all other nodes that an erasure would remove with them.
+While a scope is under *legal hold*, nothing in it is erased or taken out, whoever asks. The hold is
+part of the scope's retention policy, which is metadata of its node. It covers everything that lives
+in the scope, its members at any depth, and all other nodes that an erasure would remove with them.
+It outlives a purge, and holds for what a later scope of the name has, until it is lifted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -44,14 +44,13 @@ RETENTION = "retention"  # metadata key of a scope's policy
 HOLD = "hold"
 
 
-def is_held(scope: Node, now: datetime) -> bool:
-    """Return whether a scope has not ended and is under legal hold."""
+def is_held(scope: Node) -> bool:
+    """Return whether a scope is under legal hold, also if it has ended."""
     policy = scope.metadata.get(RETENTION)
-    is_over = scope.valid_to is not None and scope.valid_to <= now
-    return isinstance(policy, Mapping) and policy.get(HOLD) is True and not is_over
+    return isinstance(policy, Mapping) and policy.get(HOLD) is True
 
 
-def held_scopes(reader: Reader, rows: Iterable[int], now: datetime) -> list[str]:
+def held_scopes(reader: Reader, rows: Iterable[int]) -> list[str]:
     """Return the names of the scopes under hold that some nodes are, or live in."""
     found: set[int] = set()
     frontier = set(rows)
@@ -61,20 +60,22 @@ def held_scopes(reader: Reader, rows: Iterable[int], now: datetime) -> list[str]
         above = {parent for parent in parents if parent is not None}
         above |= {item.source for item in reader.edges_at(sorted(frontier), "in", ("contains",))}
         frontier = above - found
-    scopes = sorted(body.row for body in reader.bodies(sorted(found)) if body.type == SCOPE)
-    return [node.name for _, node in sorted(reader.nodes(scopes).items()) if is_held(node, now)]
+    names = {body.name for body in reader.bodies(sorted(found)) if body.type == SCOPE}
+    scopes = reader.rows_named(sorted(names)) if names else []
+    held = (node for _, node in sorted(reader.nodes(scopes).items()) if node.type == SCOPE)
+    return list(dict.fromkeys(node.name for node in held if is_held(node)))
 
 
-def refuse_held(reader: Reader, rows: Iterable[int], now: datetime) -> None:
-    """Refuse to erase nodes of a scope under hold.
+def refuse_held(reader: Reader, rows: Iterable[int]) -> None:
+    """Refuse to erase nodes of a scope under hold, or to take them out of it.
 
     Raises:
         RejectedError: one of them is in such a scope.
     """
-    for name in held_scopes(reader, rows, now):
+    for name in held_scopes(reader, rows):
         raise RejectedError(
-            f"{name} is under legal hold, so nothing of it is erased; an administrator lifts it by "
-            "set_retention(hold='off')"
+            f"{name} is under legal hold, so nothing of it is erased or taken out; an "
+            "administrator lifts it by set_retention(hold='off')"
         )
 
 
@@ -391,7 +392,7 @@ def erase_nodes(ledger: Ledger, idents: Iterable[bytes | str]) -> list[Id]:
         raise InvalidInputError("the root world can't be erased; delete the file instead")
     writer = ledger.writer
     gone = erased_with(writer, rows)
-    refuse_held(writer, gone, ledger.now)
+    refuse_held(writer, gone)
     worlds = writer.worlds(gone | _named_only_in(writer, gone))
     chosen = [row for row in sorted(worlds) if not writer.is_erased(row)]
     if not chosen:

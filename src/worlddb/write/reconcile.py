@@ -36,7 +36,7 @@ from worlddb.store.rows import ROOT_ROW, EdgeRow, NewEdge
 from worlddb.view.visibility import whole_id
 from worlddb.write.commit import Ledger
 from worlddb.write.handler_context import HandlerContext, with_origin
-from worlddb.write.node_rows import make_row
+from worlddb.write.node_rows import make_row, refuse_held
 
 EDGES_AT_ONCE = 50_000
 """Drafts held at once: fewer need more statements, more need more memory."""
@@ -257,7 +257,7 @@ class Reconciler:
 
         Raises:
             NotFoundError: no such edge, or it was deleted already.
-            RejectedError: its handler refused.
+            RejectedError: its handler refused, or it is a membership in a scope under legal hold.
         """
         found = self.find_edge(given)
         if found.edge.known_to is not None:
@@ -265,6 +265,8 @@ class Reconciler:
         handler = self._find(found.edge.type, found.world)
         if self.ledger.guard is not None and found.row <= self.ledger.head.edges:
             self.ledger.guard.check(found.edge.source)
+        if found.edge.type == "contains" and found.row <= self.ledger.head.edges:
+            refuse_held(self.ledger.writer, [found.source])
         self.ledger.writer.delete_edge(found.row)
         self.ledger.edges_lost[found.world].add(found.edge.id)
         self.ledger.change("delete_edge", found.edge.id)

@@ -77,8 +77,10 @@ class Transaction:
     @property
     def commit(self) -> Commit | None:
         """The commit that this transaction became; None before that, or if it wrote nothing."""
-        landed = self._ledger.landed
-        return None if landed is None else to_commit(landed, self._ledger.head)
+        ledger = self._ledger
+        return (
+            None if ledger.landed is None else to_commit(ledger.landed, ledger.head, ledger.changes)
+        )
 
     @property
     def now(self) -> datetime:
@@ -109,7 +111,7 @@ class Transaction:
         created_at: Instant | None = None,
         source: str | Sequence[str] | None = None,
         aliases: Sequence[str] = (),
-        origin: str | None = None,
+        origin: str | Sequence[str] | None = None,
     ) -> Node:
         """Create a node and return it.
 
@@ -117,7 +119,7 @@ class Transaction:
         `created_at` on, which is now by default. The same type, name, content and `created_at`
         again, in the same world and while the node is live, is the same node, with aliases and
         sources added. An id cannot be predicted, except that of a scope. `origin` says who brought
-        the text in; by default the caller.
+        the text in, one or several; by default the caller.
 
         Raises:
             InvalidInputError: a field is wrong; nothing was written.
@@ -134,7 +136,7 @@ class Transaction:
             created_at=created_at,
             source=source,
             aliases=aliases,
-            origins=() if origin is None else (origin,),
+            origins=(origin,) if isinstance(origin, str) else tuple(origin or ()),
         )
         return self._do(create_node, self._ledger, draft)
 

@@ -99,6 +99,12 @@ def test_what_one_session_said_is_given_to_the_next_one_through_a_server(project
         assert project.context(session_id="s4", cwd=str(other)) != ""  # The user's own.
         (other / ".git").mkdir()
         assert project.context(session_id="s5", cwd=str(other)) == ""  # Another project's.
+        # A prompt that has nothing to do with what is remembered gets nothing.
+        foreign: dict[str, Any] = {
+            "prompt": "Translate the menu of the canteen into Danish.",
+            "session_id": "s10",
+        }
+        assert project.hook("UserPromptSubmit", **foreign) == {}
         own = "My staging server at home is called wren."
         assert server.site.post("/v1/memories", text=own).status == 200
         assert own in project.context(session_id="s6", cwd=str(other))

@@ -208,6 +208,9 @@ def scopes_of(settings: Settings, project: str | None) -> list[dict[str, str]]:
 CONTEXT_BYTES_MAX = 3_000  # At most 1,000 tokens: a token stands for three bytes or more.
 MEMORY_CHARS_MAX = 400  # A longer memory is cut: its start says what it is about.
 HITS = 8  # What a prompt is about has few answers; more hits are noise that costs tokens.
+CONFIDENCE_MIN = 0.015
+"""Less sure hits are left out: hardly any that answers, and more than half of those for a prompt
+that has nothing to do with what is remembered (`python -m bench.injected_hits`)."""
 OPENING_TOKENS = 1_000  # As many for the start of a session; the call counts them itself.
 PROMPT_WORDS_MIN = 3  # "yes", "go on": nothing to look for.
 PROMPT_CHARS_MAX = 4_000  # A pasted file is not a question; its start is.
@@ -270,7 +273,7 @@ def _memories(
     door: MemoryDoor, asked: Mapping[str, str], settings: Settings, project: str | None
 ) -> list[Mapping[str, Any]]:
     """Return hits for a prompt, best first; more than are injected, because some are dropped."""
-    given = {**asked, **_of_project(project), "k": 2 * HITS}
+    given = {**asked, **_of_project(project), "k": 2 * HITS, "min_confidence": CONFIDENCE_MIN}
     found = call_in(door, "recall", given, scopes_of(settings, None)).get("hits", [])
     return [hit.get("node", hit) for hit in found]
 

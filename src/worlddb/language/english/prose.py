@@ -232,11 +232,11 @@ def reads_as_english(text: str) -> bool:
     written = _P.WORD_OR_SHORT_FORM.findall(read)
     if not written:
         return False
-    words = [word.lower() for word in written]
+    words = list(map(str.lower, written))
     if not text.isascii() and sum(ord(word[0]) >= _LATIN_MAX for word in words) * 4 > len(words):
         return False
-    english = sum(word in _ENGLISH for word in words)
-    foreign = sum(word in _FOREIGN for word in words)
+    english = sum(map(_ENGLISH.__contains__, words))
+    foreign = sum(map(_FOREIGN.__contains__, words))
     # Names belong to no language.
     plain = [word for word in written if word[0].islower()] or words
     if foreign >= max(english, 1):

@@ -22,6 +22,7 @@ from worlddb.model.inputs import from_micros
 from worlddb.model.records import Direction, Edge
 from worlddb.store.rows import (
     CauseRow,
+    ClaimEdge,
     ConflictRow,
     ConflictScan,
     CoverRow,
@@ -63,15 +64,19 @@ _STANDING = f"""
     WITH said AS (
         SELECT row, source, metadata, CASE {{}} END AS topic,
             substr(metadata, instr(metadata, '"value":')) AS told,
-            instr(metadata, '"stands_for":"') AS moved
+            instr(metadata, '"stands_for":"') AS moved, instr(metadata, '"since":"') AS dated
         FROM edges WHERE target {IN} AND type = ? AND gone IS NULL
     )
-    SELECT s.row FROM said s JOIN nodes n ON n.row = s.source
-    WHERE topic IS NOT NULL AND (n.valid_to IS NULL OR n.valid_to > ? OR n.created_at > ?)
+    SELECT s.row, s.source, topic, n.valid_from, n.created_at, n.valid_to,
+        CASE WHEN dated > 0 THEN substr(metadata, dated + 9, 40) ELSE '' END, told,
+        CASE WHEN moved > 0 THEN substr(metadata, moved + 14, 64) ELSE '' END
+    FROM said s JOIN nodes n ON n.row = s.source
+    WHERE topic IS NOT NULL AND (moved > 0
+        OR (n.valid_to IS NULL OR n.valid_to > ? OR n.created_at > ?)
         AND (topic, lower(hex(n.id)), told) NOT IN (
             SELECT topic, substr(metadata, moved + 14, 64), told FROM said
             WHERE moved > 0 AND topic IS NOT NULL
-        )
+        ))
     ORDER BY s.row
 """
 _CHILDREN = "SELECT row FROM nodes WHERE parent = ? AND row < ?"
@@ -449,14 +454,18 @@ class WorldSweep:
             )
         )
 
-    def covers(self, sources: Iterable[int], types: Sequence[str]) -> list[CoverRow]:
-        """Return the undeleted edges of some types from nodes, by row."""
+    def covers(
+        self, rows: Iterable[int], types: Sequence[str], direction: Direction = "out"
+    ) -> list[CoverRow]:
+        """Return the undeleted edges of some types that leave or enter nodes, by row."""
+        self._session.need_index("edges_source", "edges_target")
         marks = ", ".join("?" * len(types)) or "NULL"
+        end = "source" if direction == "out" else "target"
         sql = (
             "SELECT row, source, target, valid_from, valid_to FROM edges "
-            f"WHERE source {IN} AND type IN ({marks}) AND gone IS NULL ORDER BY row"
+            f"WHERE {end} {IN} AND type IN ({marks}) AND gone IS NULL ORDER BY row"
         )
-        found = self._session.execute(sql, [self._session.among(list(sources)), *types])
+        found = self._session.execute(sql, [self._session.among(list(rows)), *types])
         return list(map(CoverRow._make, found))
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
@@ -477,8 +486,8 @@ class WorldSweep:
         type_: str,
         said: Mapping[str, str],
         after: tuple[int, int],
-    ) -> list[int]:
-        """Return the rows of edges as `saying` does, without ended and repeated ones.
+    ) -> list[ClaimEdge]:
+        """Return edges as `saying` does, without ended and repeated ones.
 
         The texts of `said` are searched. An edge that also has the other text of its pair is left
         out, unless that is empty; so is an edge whose source ended by the first time of `after` and
@@ -492,7 +501,10 @@ class WorldSweep:
         )
         values: list[Any] = [it for pair in said.items() for it in (*pair, pair[1])]
         values += [self._session.among(list(targets)), type_, *after]
-        return self._session.rows(_STANDING.format(topics), tuple(values)) if said else []
+        if not said:
+            return []
+        found = self._session.execute(_STANDING.format(topics), tuple(values))
+        return list(map(ClaimEdge._make, found))
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
         """Return the sources of nodes that begin with `start`."""

@@ -1,0 +1,364 @@
+"""Claim edges: the claims that a store has, and those of them that new claims can change.
+
+A claim is on the `refers_to` edge from the node that states it (its *carrier*) to its subject. The
+claims about a user may be thousands, and every one that a later claim has ended stays. So a write
+reads a narrow row of each, and in full only those beside its own claims in time:
+
+    topics of a draft ──standing──▶ ClaimEdge, … ──neighbours──▶ edges, nodes ──▶ Standing, …
+
+E1  What is read is all that a `TimeLine` would look at if it had every claim: the claims that hold,
+    and `COMPARED_MAX` of those that end, begin and were said next after each new claim.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from operator import itemgetter
+from types import MappingProxyType
+from typing import Any
+
+from worlddb.claims.claim import (
+    CLAIM_EDGE,
+    COMPARED_MAX,
+    FACT,
+    STANDS_FOR,
+    Claim,
+    Claimed,
+    Standing,
+    adds_up,
+    relation_words,
+    value_key,
+)
+from worlddb.model.address import Id
+from worlddb.model.drafts import DraftNode
+from worlddb.model.inputs import to_micros
+from worlddb.model.records import Node
+from worlddb.store.interface import Reader
+from worlddb.store.rows import ClaimEdge, EdgeRow
+from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside
+
+SESSION = "Session"
+BEFORE_ALL = -(1 << 62)  # a time before every time that can be stored
+_VALUE = '"value":'
+_JSON = json.JSONDecoder()
+
+
+def claimed(metadata: Mapping[str, Any]) -> Claimed | None:
+    """Return the claim in the metadata of an edge; None if there is none."""
+    relation, value, was = (_text(metadata, name) for name in ("relation", "value", "was"))
+    relation = relation_words(relation)
+    if not relation or not (value or was):
+        return None
+    functional = metadata.get("functional") is True and not adds_up(relation)
+    return Claimed(
+        relation,
+        value,
+        functional,
+        was,
+        _day(_text(metadata, "since")),
+        _text(metadata, "text"),
+        _text(metadata, STANDS_FOR),
+        metadata.get("vague") is True,
+    )
+
+
+def _text(metadata: Mapping[str, Any], name: str) -> str:
+    value = metadata.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _day(text: str) -> datetime | None:
+    try:
+        return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
+    except ValueError:
+        return None
+
+
+@dataclass(slots=True)
+class NewClaims:
+    """The claims of a draft about one relation of one subject.
+
+    `times` are when each begins and when it was said. If one is `stored`, the store has a node that
+    states it. With `repeats`, older claims of the same value count, too: their texts may be less
+    trusted.
+    """
+
+    values: set[str] = field(default_factory=set)
+    times: set[tuple[int, int]] = field(default_factory=set)
+    stored: bool = False
+    repeats: bool = False
+
+    @property
+    def only_value(self) -> str:
+        """The value that every claim states, if claims of the same value can be left out."""
+        is_one = len(self.values) == 1 and not (self.repeats or self.stored)
+        return next(iter(self.values)) if is_one else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stood:
+    """The state of the store before the draft is written.
+
+    `claims` are the claims about the subjects of the draft, `nodes` the nodes of the draft that
+    state claims and are in the store already.
+    """
+
+    claims: Mapping[Id, Sequence[Standing]] = field(default_factory=lambda: MappingProxyType({}))
+    nodes: Mapping[Id, Node] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def stood_before(
+    reader: Reader,
+    claims: Sequence[Claim],
+    nodes: Iterable[DraftNode],
+    known: Mapping[str, Id],
+    home: Id,
+    moment: Moment,
+    keep: Callable[[Iterable[int]], set[int]],
+    *,
+    repeats: bool,
+) -> Stood:
+    """Return what the store says that a draft's claims may change.
+
+    `known` are the drafted nodes that are in the store, by key. `keep` returns the rows that the
+    caller may see; for `repeats` see `NewClaims`.
+    """
+    drafted = {node.key: node for node in nodes}
+    stating = carriers(reader, [known[claim.fact] for claim in claims if claim.fact in known])
+    wanted: dict[Id, dict[str, NewClaims]] = {}
+    for claim in claims:
+        if claim.subject not in known:
+            continue
+        topics = wanted.setdefault(known[claim.subject], {})
+        new = topics.setdefault(claim.relation, NewClaims(repeats=repeats))
+        new.values.add(claim.value)
+        there = stating.get(known[claim.fact]) if claim.fact in known else None
+        new.stored |= there is not None
+        node = drafted.get(claim.fact)
+        said = there.created_at if there else (node and node.created_at) or moment.now
+        begins = there.valid_from if there else (node and node.valid_from) or said
+        begins = begins if claim.since is None else min(claim.since, said)
+        new.times.add((to_micros(begins, "valid_from"), to_micros(said, "created_at")))
+    return Stood(claims=standing_claims(reader, wanted, home, moment, keep), nodes=stating)
+
+
+def standing_claims(
+    reader: Reader,
+    wanted: Mapping[Id, Mapping[str, NewClaims]],
+    home: Id,
+    moment: Moment,
+    keep: Callable[[Iterable[int]], set[int]] = set,
+) -> dict[Id, list[Standing]]:
+    """Return the functional claims about each subject that new claims may change.
+
+    These are claims that hold now, and those that later claims have ended, but no retired or
+    amended ones. Only carriers that live in the world `home`, or in a session there, count; members
+    of `home` live in other worlds.
+    """
+    found: dict[Id, list[Standing]] = {}
+    classes, world = reader.has_proposals(), reader.node_row(home) or NOWHERE
+
+    def keep_names(rows: set[int]) -> set[int]:
+        return inside(reader, world, rows, moment, members=True)
+
+    for subject, topics in wanted.items():
+        row = reader.node_row(subject)
+        if row is None:
+            continue
+        same = accepted_class(reader, [row], moment, inside=keep_names) if classes else {row}
+        there = _claim_edges(reader, same, topics)
+        most = COMPARED_MAX
+        while True:
+            near, is_cut = _neighbours(there, topics, most)
+            edges = functional(reader.edges(near))
+            found[subject] = as_standing_claims(reader, edges, home, moment, keep, there)
+            left_out = len(near) - len(found[subject])
+            if not is_cut or most - left_out >= COMPARED_MAX:
+                break
+            most = max(2 * most, COMPARED_MAX + left_out)
+    return found
+
+
+def _claim_edges(
+    reader: Reader, subjects: Collection[int], topics: Mapping[str, NewClaims]
+) -> list[ClaimEdge]:
+    """Return the narrow rows of claims about subjects; `topic` is the place in `topics`."""
+    said = {
+        member_text("relation", word): member_text("value", new.only_value) * bool(new.only_value)
+        for word, new in topics.items()
+    }
+    times = [time for new in topics.values() for time in new.times]
+    if any(new.repeats for new in topics.values()) or not times:
+        after = (BEFORE_ALL, BEFORE_ALL)
+    else:
+        after = min(begins for begins, _ in times), min(said for _, said in times)
+    return reader.sweep.standing(sorted(subjects), CLAIM_EDGE, said, after)
+
+
+def _neighbours(
+    there: Sequence[ClaimEdge], topics: Mapping[str, NewClaims], most: int
+) -> tuple[list[int], bool]:
+    """Return the edges beside new claims, by row, and whether more of them were left out."""
+    near: set[int] = set()
+    is_cut = False
+    for topic, new in enumerate(topics.values()):
+        rows = [edge for edge in there if edge.topic == topic]
+        near.update(edge.row for edge in rows if edge.ends is None)
+        if new.repeats:
+            same = {value_key(value) for value in new.values}
+            near.update(edge.row for edge in rows if value_key(_value_of(edge)) in same)
+        lines = (
+            sorted((edge.ends, edge.row) for edge in rows if edge.ends is not None),
+            sorted((_began(edge), edge.row) for edge in rows),
+            sorted((edge.said, edge.row) for edge in rows),
+        )
+        for begins, said in new.times:
+            for line, time in zip(lines, (begins, begins, said), strict=True):
+                first = bisect(line, time, key=itemgetter(0))
+                near.update(row for _, row in line[first : first + most])
+                is_cut |= len(line) - first > most
+    return sorted(near), is_cut
+
+
+def _began(edge: ClaimEdge) -> int:
+    """Return when a claim began, as `Standing.began` does."""
+    since = _day(edge.since.partition('"')[0]) if edge.since else None
+    return edge.valid_from if since is None else min(to_micros(since, "since"), edge.said)
+
+
+def _value_of(edge: ClaimEdge) -> str:
+    """Return the value of a claim from the JSON text that begins with it; empty without one."""
+    is_there = edge.told.startswith(_VALUE)
+    return str(_JSON.raw_decode(edge.told, len(_VALUE))[0]) if is_there else ""
+
+
+def functional_about(
+    reader: Reader,
+    subjects: Collection[int],
+    relations: Collection[str],
+) -> list[tuple[EdgeRow, Claimed]]:
+    """Return the functional claims about subjects, with some relations, as of now."""
+    # There may be many claims about a user, so the store selects by relation.
+    texts = [member_text("relation", word) for word in sorted(relations)]
+    return functional(reader.edges(reader.sweep.saying(sorted(subjects), CLAIM_EDGE, texts)))
+
+
+def member_text(name: str, text: str) -> str:
+    """Return a member of metadata as it is stored."""
+    return f'"{name}":{json.dumps(text, ensure_ascii=False)}'
+
+
+def moved_claims(edges: Iterable[tuple[EdgeRow, Claimed]]) -> set[tuple[str, str, str]]:
+    """Return the claims of longer texts that became facts of their own when replaced."""
+    return {(said.stands_for, said.relation, said.value) for _, said in edges if said.stands_for}
+
+
+def functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
+    """Return the edges that state functional claims, with the claims."""
+    claims = ((item, claimed(item.edge.metadata)) for item in edges)
+    return [(item, claim) for item, claim in claims if claim is not None and claim.functional]
+
+
+def as_standing_claims(
+    reader: Reader,
+    edges: list[tuple[EdgeRow, Claimed]],
+    home: Id,
+    moment: Moment,
+    keep: Callable[[Iterable[int]], set[int]],
+    others: Iterable[ClaimEdge] = (),
+) -> list[Standing]:
+    """Return claims as `Standing`; `others` may stand for a text that states one of them."""
+    nodes = reader.nodes({item.source for item, _ in edges})
+    nodes = {row: node for row, node in nodes.items() if not node.erased}
+    live = {row for row, node in nodes.items() if moment.holds(node)}
+    ended = _ended_by_claims(reader, {row: nodes[row] for row in nodes.keys() - live})
+    placed = keep(_lives_in(reader, {row: nodes[row] for row in live | ended.keys()}, home))
+    members = _members(reader, placed, moment)
+    moved = moved_claims(edges)
+    told = {str(node.id) for node in nodes.values() if node.type != FACT}
+    read = {item.row for item, _ in edges}
+    rows = [one.row for one in others if one.stands_for in told and one.row not in read]
+    moved |= moved_claims(functional(reader.edges(rows)))
+    found = []
+    for item, said in edges:
+        if item.source not in placed or not (item.source in ended or moment.holds(item.edge)):
+            continue
+        if item.source in ended and said.relation not in ended[item.source]:
+            continue
+        node = nodes[item.source]
+        if (str(node.id), said.relation, said.value) in moved:
+            continue
+        memberships = tuple(members.get(item.source, ()))
+        found.append(_standing_claim(node, item.edge.target, said, memberships))
+    return found
+
+
+def _ended_by_claims(reader: Reader, nodes: Mapping[int, Node]) -> dict[int, set[str]]:
+    """Return the nodes that a later claim has ended, with the relations of the later claims."""
+    rows = [row for row, node in nodes.items() if node.valid_to and node.valid_to > node.valid_from]
+    found: dict[int, set[str]] = {}
+    for item in reader.edges_at(sorted(rows), "in", ("supersedes",)) if rows else ():
+        relation = item.edge.metadata.get("relation")
+        if isinstance(relation, str):
+            found.setdefault(item.target, set()).add(relation)
+    return found
+
+
+def _standing_claim(node: Node, subject: Id, said: Claimed, members: tuple[Id, ...]) -> Standing:
+    began = node.valid_from if said.since is None else min(said.since, node.created_at)
+    assert node.parent is not None
+    return Standing(
+        carrier=node.id,
+        subject=subject,
+        relation=said.relation,
+        value=said.value,
+        was=said.was,
+        began=began,
+        said=node.created_at,
+        valid_from=node.valid_from,
+        text=said.text or (node.content if node.type == FACT else ""),
+        apart=node.type != FACT and node.content.strip() != said.text.strip(),
+        world=node.parent,
+        members=members,
+        vague=said.vague,
+        ends=node.valid_to,
+        of_fact=node.type == FACT,
+    )
+
+
+def _lives_in(reader: Reader, nodes: Mapping[int, Node], home: Id) -> set[int]:
+    """Return the nodes that live in a world itself, or in a session of it."""
+    sessions: dict[Id, bool] = {}
+    found = set()
+    for row, node in nodes.items():
+        parent = node.parent
+        if parent is None:
+            continue
+        if parent != home and parent not in sessions:
+            number = reader.node_row(parent)
+            around = reader.nodes([number])[number] if number is not None else None
+            sessions[parent] = (
+                around is not None and around.type == SESSION and around.parent == home
+            )
+        if parent == home or sessions[parent]:
+            found.add(row)
+    return found
+
+
+def _members(reader: Reader, rows: Iterable[int], moment: Moment) -> dict[int, list[Id]]:
+    """Return the further worlds that nodes are members of."""
+    found: dict[int, list[Id]] = {}
+    for item in reader.edges_at(sorted(rows), "in", ("contains",)):
+        if moment.holds(item.edge):
+            found.setdefault(item.target, []).append(item.edge.source)
+    return found
+
+
+def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
+    """Return the nodes among `ids` that exist already, by id."""
+    rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]
+    return {node.id: node for node in reader.nodes(rows).values()}
