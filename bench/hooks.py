@@ -2,7 +2,8 @@
 
 python -m bench.hooks
 
-The time of a whole process, from its start to its end; beside it, the processor time.
+The time of a whole process, from its start to its end; beside it, the processor time, also in
+starts of a bare interpreter, which a busy machine slows down as much. No hook gives up here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 import worlddb
 from bench.percentiles import line, machine
@@ -24,6 +26,7 @@ WARM_MS_MAX = 100
 COLD_MS_MAX = 1_000
 PROGRAM = [sys.executable, "-m", "worlddb"]
 PLACES = ("Oslo", "Lima", "Kyoto", "Accra", "Quito", "Turin")
+PATIENCE_S = "60"  # A hook that gives up would hide what it takes.
 EVENT = {"prompt": "Which server runs in Kyoto, and who looks after it?"}
 
 
@@ -37,21 +40,24 @@ def filled(path: Path, memories: int) -> None:
 def run(path: Path, folder: Path, env: dict[str, str]) -> tuple[float, float, bool]:
     """Return the seconds and the processor seconds of one hook, and whether it told anything."""
     told = json.dumps(EVENT | {"cwd": str(folder), "session_id": str(time.monotonic_ns())})
+    return timed([*PROGRAM, "hook", "UserPromptSubmit", "--db", str(path)], told, env)
+
+
+def timed(command: list[str], told: str, env: dict[str, str]) -> tuple[float, float, bool]:
+    """Return the seconds and the processor seconds of a process, and whether it gave a context."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(
-        [*PROGRAM, "hook", "UserPromptSubmit", "--db", str(path)],
-        input=told.encode(),
-        stdout=subprocess.PIPE,
-        env=env,
-        check=True,
-    )
+    done = subprocess.run(command, input=told.encode(), stdout=subprocess.PIPE, env=env, check=True)
     taken, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return taken, used, b"additionalContext" in done.stdout
 
 
-def report(name: str, found: list[tuple[float, float, bool]], budget_ms: int) -> None:
-    print(f"{name}: {sum(one[2] for one in found)} of {len(found)} told something", end="; ")
+def report(
+    name: str, found: list[tuple[float, float, bool]], budget_ms: int, bare_s: float
+) -> None:
+    used = median(one[1] for one in found)
+    print(f"{name}: {used / bare_s:.1f} starts of a bare interpreter", end="; ")
+    print(f"{sum(one[2] for one in found)} of {len(found)} told something", end="; ")
     print(f"at most {budget_ms:,} ms are allowed")
     print(line("whole process", [one[0] * 1e6 for one in found]))
     print(line("processor time", [one[1] * 1e6 for one in found]), flush=True)
@@ -69,7 +75,10 @@ def main() -> None:
         (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = x:ada/shop\n')
         filled(path, args.memories)
         env = os.environ | {"XDG_DATA_HOME": name, "WORLDDB_CONFIG": os.devnull}
-        report("hook, cold", [run(path, folder, env) for _ in range(args.runs)], COLD_MS_MAX)
+        env |= {"WORLDDB_HOOK_TIMEOUT_S": PATIENCE_S}
+        bare = median(timed([sys.executable, "-c", ""], "", env)[1] for _ in range(args.runs))
+        cold = [run(path, folder, env) for _ in range(args.runs)]
+        report("hook, cold", cold, COLD_MS_MAX, bare)
         server = subprocess.Popen(
             [*PROGRAM, "serve", "--port", "0", "--db", str(path), "--json"],
             stdout=subprocess.PIPE,
@@ -81,7 +90,8 @@ def main() -> None:
             while server.stdout.readline() not in (b"", b"}\n"):
                 pass
             run(path, folder, env)
-            report("hook, server", [run(path, folder, env) for _ in range(args.runs)], WARM_MS_MAX)
+            warm = [run(path, folder, env) for _ in range(args.runs)]
+            report("hook, server", warm, WARM_MS_MAX, bare)
         finally:
             server.terminate()
             server.wait()

@@ -193,3 +193,36 @@ def test_a_percentile_lies_in_its_bucket(explorer: Explorer, share: float) -> No
         json.loads(json.dumps([given, share])),
     )
     assert (0.001 < found <= 0.01) if share == 0.5 else (0.01 < found <= 0.1)
+
+
+def test_a_graph_has_its_worlds_as_boxes_and_grows_where_it_is_asked(explorer: Explorer) -> None:
+    memory, page = explorer.memory, explorer.page
+    said = [
+        ("user", "I met Bruno Weber in Sintra."),
+        ("assistant", "How is Bruno Weber?"),
+        ("user", "Bruno Weber moved to Porto."),
+    ]
+    memory.write(messages=[{"role": who, "content": text} for who, text in said], user_id="ada")
+    names = {node.name: node.id for node in memory.interior(type="Entity", user_id="ada")}
+    explorer.open(f"worlds?{ADA}&start={names['Bruno Weber']}", ".graph circle >> nth=1")
+    page.wait_for_selector(".world-name:has-text('Session: chat')")
+    boxes = page.locator(".graph .world").evaluate_all(
+        "all => all.map((one) => one.getBBox())"
+        ".map((box) => [box.x, box.y, box.x + box.width, box.y + box.height])"
+    )
+    assert len(boxes) == page.locator(".world-name").count()
+    before = page.locator(".graph circle").count()
+    inside = page.locator(".graph g[role=button]", has_text="I met").locator("circle")
+    x, y = (float(inside.get_attribute(name)) for name in ("cx", "cy"))
+    assert any(left < x < right and top < y < bottom for left, top, right, bottom in boxes)
+    page.locator(".graph g[role=button]", has_text="I met").click()
+    page.wait_for_selector(".graph g[aria-label='Expand Sintra']")
+    assert page.locator(".graph circle").count() > before
+
+
+def test_the_ends_of_a_path_are_told_by_their_names(explorer: Explorer) -> None:
+    names = {node.name: node.id for node in explorer.memory.interior(type="Entity", user_id="ada")}
+    address = f"worlds?{ADA}&from={names['Sarah Chen']}"
+    explorer.open(address, "p:has-text('From Sarah Chen to') >> text=choose the other end")
+    explorer.open(f"{address}&to={names['user']}", "ol.path li >> nth=1")
+    explorer.page.wait_for_selector("p:has-text('From Sarah Chen to user')")

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -248,7 +249,14 @@ def test_the_code_that_is_copied_asks_the_same_question_as_of_the_same_time(
     told: dict[str, Any] = {"memory": explorer.memory}
     exec(test, told)  # What a reader would paste into a test file.
     told["test_recall"](explorer.memory)
-    assert 'as_of="2026-02-15T23:59:59Z"' in python
+    done = subprocess.run(
+        [sys.executable, "-c", python],
+        env=os.environ | {"NO_PROXY": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[0] == "I live in Hamburg."
     assert "Authorization" not in curl  # This server asks for no token.
     sent = json.loads(curl.partition(" -d '")[2].rstrip("'"))
     assert sent == {

@@ -84,6 +84,13 @@ def test_a_sound_store_is_described(own: Sample, tmp_path: Path) -> None:
     assert "\x1b[32mok  \x1b[0m  soundness" in screen
 
 
+def test_a_store_that_a_server_has_just_made_is_described(tmp_path: Path) -> None:
+    with Process(tmp_path / "m.db"):
+        told = seen(doctor(tmp_path, "--json", "--db", tmp_path / "m.db"), "store")["seen"]
+    assert "nothing written" in told
+    assert "format 0" not in told
+
+
 def test_what_does_not_work_fails_with_what_to_do_and_exit_code_1(
     own: Sample, tmp_path: Path
 ) -> None:

@@ -26,6 +26,8 @@ def test_files_are_written_read_changed_and_found(tmp_path: Path) -> None:
     assert len(in_process(*db, "files", "history", "/notes/tea.md").rows) == 2
     assert in_process(*db, "files", "glob", "*.md").rows == ["/notes/tea.md"]
     assert "95" in in_process(*db, "files", "grep", "^Black", "/notes").out
+    assert "95" in in_process(*db, "files", "grep", "--ignore-case", "^black", "/notes").out
+    assert in_process(*db, "files", "grep", "--ignored", "^black").code == 2
     assert in_process(*db, "files", "grep", "coffee").code == 1
     assert in_process(*db, "files", "move", "/notes", "/old").code == 0
     assert in_process(*db, "files", "write", "/old/tea.md", "x", "--new").code != 0

@@ -78,6 +78,7 @@ MEM0 = {
             "created_at": "2025-01-02T03:04:05-07:00",
             "metadata": {"topic": "drinks"},
             "categories": ["food"],
+            "expiration_date": "2999-12-30",
         },
         {"id": "2", "memory": None},
     ]
@@ -222,6 +223,7 @@ def test_times_scopes_and_ends_are_those_of_the_source(tmp_path: Path) -> None:
     assert one("mem0").scope == {"user_id": "ada"}
     assert one("mem0").at == "2025-01-02T03:04:05-07:00"
     assert one("mem0").metadata == {"topic": "drinks", "tags": ["food"]}
+    assert one("mem0").until == "2999-12-31"  # mem0 shows it until the end of the day.
     assert one("chatgpt").at == "2023-11-14T22:13:20.500000+00:00"
     assert one("chatgpt").scope == {"run_id": "c1"}
     assert one("basic-memory").at == "2025-05-01T00:00:00+00:00"
@@ -234,6 +236,22 @@ def test_times_scopes_and_ends_are_those_of_the_source(tmp_path: Path) -> None:
         assert memory.list(user_id="default").memories == ()
         then = memory.list(user_id="default", as_of="2022-01-01T00:00:00Z")
         assert [held.text for held in then] == ["Ada lives in Oslo."]
+
+
+def test_what_the_store_has_ended_by_itself_needs_no_end_from_the_source(tmp_path: Path) -> None:
+    later = ImportedItem("1", "I live in Rome.", at="2025-01-01")
+    earlier = ImportedItem("2", "I live in Oslo.", at="2020-01-01", until="2999-01-01")
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        counts = import_items(memory, "mem0", [later, earlier], {}, on_refused=pytest.fail)
+        assert (counts.created, counts.ended) == (2, 0)
+
+
+def test_a_session_has_the_id_that_the_hooks_of_its_client_tell(tmp_path: Path) -> None:
+    told = "01a1f18e-64af-78f2-8366-e18c0fd4c42e"
+    for kind, stem in (("codex", f"rollout-2026-11-19T02-06-43-{told}"), ("claude-code", told)):
+        (tmp_path / f"{stem}.jsonl").write_text(SOURCES[kind][1]())
+        [item] = READERS[kind](str(tmp_path / f"{stem}.jsonl"))
+        assert item.scope == {"run_id": told}
 
 
 def test_an_item_without_a_user_is_the_users_own_and_a_plain_recall_finds_it(
@@ -282,6 +300,11 @@ def test_mif_goes_out_and_in_again_with_times_ends_and_scopes(tmp_path: Path) ->
         )
         memory.retire(first.id, at="2024-01-01T00:00:00Z")
         memory.write("Likes tea.", user_id="ada")
+        memory.write("I live in Rome.", user_id="ada", at="2025-01-01")
+        memory.write("I live in Bergen.", user_id="ada", at="2026-01-01")
+        chat = [{"role": "user", "name": "Bo", "content": "Plums?"}]
+        chat += [{"role": role, "content": f"By {role}."} for role in ("assistant", "system")]
+        memory.write(messages=chat, user_id="ada", at="2026-02-01")
         document = mif_document(memory, {"user_id": "ada"})
     assert document["mif_version"] == "2.0"
     for held in document["memories"]:
@@ -289,9 +312,16 @@ def test_mif_goes_out_and_in_again_with_times_ends_and_scopes(tmp_path: Path) ->
     path = tmp_path / "m.json"
     path.write_text(json.dumps(document))
     with Memory(tmp_path / "b.db", embedder="none", recluster="off") as memory:
-        import_items(memory, "mif", READERS["mif"](str(path)), {})
+        refused: list[str] = []
+        import_items(memory, "mif", READERS["mif"](str(path)), {}, on_refused=refused.append)
+        assert refused == []
         again = mif_document(memory, {"user_id": "ada"})
-        assert [held.text for held in memory.list(user_id="ada")] == ["Likes tea."]
+        live = sorted((held.type, held.text) for held in memory.list(user_id="ada"))
+        assert live == [
+            ("Memory", "I live in Bergen."),
+            ("Memory", "Likes tea."),
+            ("Session", "Bo: Plums?\nassistant: By assistant.\napp: By system."),
+        ]
     facts = [
         {
             (
@@ -300,6 +330,7 @@ def test_mif_goes_out_and_in_again_with_times_ends_and_scopes(tmp_path: Path) ->
                 str(held.get("tags")),
                 str(held.get("metadata")),
                 held["vendor_extensions"]["worlddb"].get("valid_to"),
+                str(held["vendor_extensions"]["worlddb"].get("messages")),
                 str(held["vendor_extensions"]["worlddb"]["scopes"]),
             )
             for held in made["memories"]
@@ -315,7 +346,7 @@ def test_the_command_counts_first_and_writes_then(tmp_path: Path) -> None:
     assert shown.out.startswith("1 items in ")
     assert not store.exists()
     done = in_process("import", "--from", "mem0", path, "--db", store, "--json")
-    assert done.data == {"items": 1, "created": 1, "known": 0, "ended": 0, "refused": 0}
+    assert done.data == {"items": 1, "created": 1, "known": 0, "ended": 1, "refused": 0}
     out = tmp_path / "out.json"
     told = in_process("export", "--to", "mif", out, "--db", store, "--user-id", "ada")
     assert told.out.startswith("exported 1 memories")

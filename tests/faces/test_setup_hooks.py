@@ -71,7 +71,7 @@ def test_hooks_are_written_once_and_taken_out_without_a_trace(name: str, tmp_pat
     assert path.read_text() == first
     assert f"worlddb setup {name} --write" in again.err
     setup(name, "--write")
-    assert "no tools" not in setup(name, "--hooks", "--write").err
+    assert "not tools" not in setup(name, "--hooks", "--write").err
     setup(name, "--remove")
     assert not path.exists()
 

@@ -103,7 +103,7 @@ def test_a_caller_may_lower_and_never_raise(memory: Memory) -> None:
     assert memory.read(tool.signed(origin="user").write("Snow is coming.").id).origin == "tool"
     bound = tool.bound(user_id="ada", origin="assistant")
     assert memory.read(bound.write("Hail is coming.").id).origin == "tool"
-    with pytest.raises(RejectedError, match="'tool' at best"):
+    with pytest.raises(RejectedError, match="more trusted than 'tool'"):
         tool.write("I am the user.", origin="user")
 
 

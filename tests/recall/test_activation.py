@@ -77,6 +77,13 @@ def test_a_chain_of_texts_comes_first_and_each_hit_tells_its_path(memory: Memory
         assert step.node in (edge.source, edge.target)
 
 
+def test_a_turn_on_a_path_is_told_by_its_text_and_not_by_its_speaker() -> None:
+    with Memory(":memory:", embedder="none", user_id="ada") as memory:
+        memory.write(messages=[{"role": "user", "content": text} for text in TEXTS])
+        [told] = [hit for hit in memory.recall(QUESTION) if hit.node.content == TEXTS[1]]
+    assert (told.path[-1].name, told.node.name) == (TEXTS[1][:60], "user")
+
+
 def test_without_the_graph_lane_the_chain_is_not_followed(memory: Memory) -> None:
     settings = RecallSettings(weights={"text": 1.0, "vector": 1.0})
     answer = memory.recall(QUESTION, k=3, settings=settings)

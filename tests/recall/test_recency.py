@@ -308,3 +308,32 @@ def test_only_the_first_hits_are_compared_by_their_signs() -> None:
     found = texts(memory.recall(question))
     assert set(found[:4]) == set(before)
     assert found.index(old) < found.index(new)
+
+
+NOTES = [
+    "We deploy the payments service with Helm to the eu-west cluster.",
+    "Use pnpm, not npm, in the frontend repo.",
+    "CI runs on Buildkite. The build takes 14 minutes.",
+    "Priya owns the billing module; Tom reviews her changes.",
+    "The API rate limit is 100 requests per second per key.",
+    "Tom left the company; Jonas reviews billing changes now.",
+    "The flaky test test_checkout_retry fails because of a timezone bug on the runner.",
+    "Fixed the timezone bug: runners now use UTC.",
+    "Python 3.12 is the minimum version for the backend.",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "marked"),
+    [
+        ("What's the minimum Python version?", set()),
+        ("Who reviews billing changes?", {NOTES[3]}),
+        ("What timezone do runners use?", {NOTES[6]}),
+    ],
+)
+def test_what_does_not_answer_is_not_marked(question: str, marked: set[str]) -> None:
+    memory = Memory(":memory:")
+    for day, text in enumerate(NOTES, 1):
+        memory.write(text, at=f"2026-03-{day:02}T10:00:00Z")
+    found = memory.recall(question, k=len(NOTES))
+    assert {hit.node.content for hit in found if hit.maybe_outdated} == marked

@@ -227,6 +227,7 @@ and the hits of a question, or the latest memories without one.""",
                 "The maximum number of tokens in the text.",
                 default=1_000,
                 least=1,
+                tool_help="Limit of the whole answer.",
             ),
             Parameter(
                 "k",

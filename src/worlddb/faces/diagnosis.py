@@ -158,8 +158,8 @@ def _examine_open_store(db: WorldDB, path: str, *, checks: bool = True) -> Itera
     last = db.log(limit=1, newest_first=True)[0]
     yield ok(
         "store",
-        f"{db.path}: {_format(path)}{amount(size, 'bytes')}, commit {last.seq} "
-        f"of {last.time:%Y-%m-%d %H:%M}Z",
+        f"{db.path}: {_format(path)}{amount(size, 'bytes')}, "
+        + (f"commit {last.seq} of {last.time:%Y-%m-%d %H:%M}Z" if last.seq else "nothing written"),
     )
     log_size = held - size
     if db.why_read_only is not None and db.why_read_only.startswith("has format"):
@@ -220,7 +220,8 @@ def _format(path: str) -> str:
         return ""
     with open(path, "rb") as file:
         file.seek(FORMAT_OFFSET)
-        return f"format {int.from_bytes(file.read(4), 'big')}, "
+        number = int.from_bytes(file.read(4), "big")
+    return f"format {number}, " if number else ""  # A new store is in its write-ahead log as yet.
 
 
 def _examine_encryption(settings: Settings) -> Iterator[DoctorFinding]:

@@ -12,7 +12,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
@@ -25,6 +25,7 @@ from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_view import DEFAULT_USER
 from worlddb.model.origin import ORIGINS, USER, less_trusted_of
+from worlddb.model.records import Node
 from worlddb.model.text_safety import without_secret_values, without_secrets
 
 # One item of an import, and the functions that several formats use.
@@ -33,8 +34,9 @@ from worlddb.model.text_safety import without_secret_values, without_secrets
 class ImportedItem(NamedTuple):
     """Something to remember: a key that is unique in its source, its text, and its metadata.
 
-    `role` is the speaker in a chat; `scope` has user, agent, app and run as in the source; `until`
-    is when it stopped being true; `origin` is who brought it into the source, if known.
+    `role` is the speaker in a chat; `messages` is a whole chat, whose turns `text` lists; `scope`
+    has user, agent, app and run as in the source; `until` is when it stopped being true; `origin`
+    is who brought it into the source, if known.
     """
 
     key: str
@@ -46,6 +48,7 @@ class ImportedItem(NamedTuple):
     scope: Mapping[str, str] = {}
     metadata: Mapping[str, Any] = {}
     origin: str | None = None
+    messages: tuple[Mapping[str, str], ...] = ()
 
 
 Reader = Callable[[str], Iterator[ImportedItem]]
@@ -141,9 +144,14 @@ def codex(path: str) -> Iterator[ImportedItem]:
     yield from _transcripts(path, "codex")
 
 
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
 def _transcripts(path: str, form: str) -> Iterator[ImportedItem]:
     for file in files_in(path, ".jsonl"):
-        session = os.path.basename(file).removesuffix(".jsonl")
+        stem = os.path.basename(file).removesuffix(".jsonl")
+        # Codex puts the time before the id of the session, which is all that its hooks tell.
+        session = named[0] if (named := _SESSION.search(stem)) else stem
         start, place = -1, 0
         while place > start:
             start = place
@@ -226,9 +234,17 @@ def mem0(path: str) -> Iterator[ImportedItem]:
             metadata = dict(more) if isinstance(more, dict) else {}
             if one.get("categories"):
                 metadata["tags"] = one["categories"]
-            at = time_in(one, "created_at")
+            at, until = time_in(one, "created_at"), _day_after(one, "expiration_date")
             key = text_in(one, "id") or text
-            yield ImportedItem(key, text, at=at, scope=scope_in(one), metadata=metadata)
+            yield ImportedItem(key, text, None, at, until, scope=scope_in(one), metadata=metadata)
+
+
+def _day_after(value: Mapping[str, Any], key: str) -> str | None:
+    """Return the end of the day that `value` names; None if it names none."""
+    try:
+        return (date.fromisoformat(text_in(value, key)) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        return None
 
 
 def mcp_memory(path: str) -> Iterator[ImportedItem]:
@@ -379,7 +395,24 @@ def _mif_memory(one: Mapping[str, Any], text: str, usual: Mapping[str, str]) -> 
         scope=scope_in(scopes) if isinstance(scopes, dict) else {**usual, **scope_in(one)},
         metadata=metadata,
         origin=origin if (origin := text_in(ours, "origin")) in ORIGINS else None,
+        messages=tuple(one for one in objects(ours.get("messages")) if _is_message(one)),
     )
+
+
+def _is_message(one: Mapping[str, Any]) -> bool:
+    return "content" in one and all(isinstance(value, str) for value in one.values())
+
+
+def _by_time(read: Reader) -> Reader:
+    """Return a reader that gives the oldest items first: an end comes before a successor."""
+    last = datetime.max.replace(tzinfo=UTC)
+
+    def read_in_order(path: str) -> Iterator[ImportedItem]:
+        yield from sorted(
+            read(path), key=lambda item: datetime.fromisoformat(item.at) if item.at else last
+        )
+
+    return read_in_order
 
 
 READERS: dict[str, Reader] = {
@@ -390,8 +423,8 @@ READERS: dict[str, Reader] = {
     "mem0": mem0,
     "mcp-memory": mcp_memory,
     "basic-memory": basic_memory,
-    "graphiti": graphiti,
-    "mif": mif,
+    "graphiti": _by_time(graphiti),
+    "mif": _by_time(mif),
 }
 PAGE = 500  # Memories read at a time for an export.
 
@@ -455,9 +488,10 @@ def _write(
     # Nobody reads each text of an import, so secrets are masked whatever the scope's rule.
     text, names = without_secrets(item.text), [without_secrets(one) for one in item.names]
     given: dict[str, Any] = {"text": text, "at": item.at, "names": names or None}
-    if item.role is not None:
-        message = {"role": item.role, "content": text}
-        given = {"messages": [message | ({"at": item.at} if item.at else {})]}
+    if item.messages or item.role is not None:
+        single = {"role": item.role, "content": text, **({"at": item.at} if item.at else {})}
+        said = [{**one, "content": without_secrets(one["content"])} for one in item.messages]
+        given = {"messages": said or [single]}
     # Trust decisions of another store do not apply here.
     told = {name: value for name, value in item.metadata.items() if name != QUARANTINE}
     key = sha256(f"{kind}\n{item.key}".encode(errors="replace")).hexdigest()
@@ -471,7 +505,8 @@ def _write(
     )
     counts.created += done.created
     counts.known += not done.created
-    if item.until is not None and done.created:
+    # What the store itself has ended, because it knows what came after, needs no end.
+    if item.until is not None and done.created and memory.read(done.id).valid_to is None:
         memory.retire(done.id, at=item.until)
         counts.ended += 1
 
@@ -484,7 +519,7 @@ def mif_document(memory: Memory, scope: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "mif_version": "2.0",
         "generator": {"name": "worlddb", "version": __version__},
-        "memories": [_mif_entry(one) for one in _memories(memory, scope)],
+        "memories": [_mif_entry(one, memory) for one in _memories(memory, scope)],
     }
 
 
@@ -498,7 +533,15 @@ def _memories(memory: Memory, scope: Mapping[str, Any]) -> Iterator[Remembered]:
             return
 
 
-def _mif_entry(one: Remembered) -> dict[str, Any]:
+SPEAKERS = ("user", "assistant", "system", "developer", "tool")  # Others are names of users.
+
+
+def _mif_message(turn: Node) -> dict[str, str]:
+    who = {"role": turn.name} if turn.name in SPEAKERS else {"role": "user", "name": turn.name}
+    return {**who, "content": turn.content, "at": turn.valid_from.isoformat()}
+
+
+def _mif_entry(one: Remembered, memory: Memory) -> dict[str, Any]:
     ours: dict[str, Any] = {
         "id": str(one.id),
         "type": one.type,
@@ -511,6 +554,9 @@ def _mif_entry(one: Remembered) -> dict[str, Any]:
         ours["valid_to"] = one.valid_to.isoformat()
     if one.speaker:
         ours["speaker"] = one.speaker
+    if one.type == "Session":
+        turns = memory.db.children(one.id, include_superseded=one.retired)
+        ours["messages"] = [_mif_message(turn) for turn in turns if turn.type == "Turn"]
     metadata = {key: value for key, value in one.metadata.items() if key != "tags"}
     made: dict[str, Any] = {
         "id": str(uuid5(NAMESPACE_OID, str(one.id))),

@@ -23,7 +23,7 @@ from typing import TypeVar
 from worlddb.identity.match_values import ResolverSettings
 from worlddb.identity.store_resolver import NameVectors, StoreResolver, name_index, resolver_in
 from worlddb.index.search import Search
-from worlddb.ingest.plan import Guess, Outcome, judged, propose
+from worlddb.ingest.plan import Guess, Outcome, propose, reuse_or_guesses
 from worlddb.model.address import Id
 from worlddb.model.inputs import Limits
 from worlddb.model.records import NOW, Plain, Proposal
@@ -335,7 +335,7 @@ def _new_guesses(resolver: StoreResolver, rows: Iterable[int]) -> list[tuple[Id,
             continue
         proposed = reader.proposals(rows=[row])
         apart = {side for item in proposed for side in (item.low, item.high)} | {row}
-        same, guesses = judged(resolver, resolver.of(named, apart))
+        same, guesses = reuse_or_guesses(resolver, resolver.of(named, apart))
         ident = Id(reader.world(row).id)
         if same is not None:
             guesses = [Guess(id=same, tier="exact", score=1.0, evidence={})]

@@ -54,14 +54,14 @@ def growth_of(
         said: list[Said] = [
             (turn.name, turn.content, turn.metadata.get(MESSAGE_ID)) for turn in turns
         ]
-        known = known_in(said, given)
+        known = known_positions(said, given)
         if known is not None:
             fresh = [one for number, one in enumerate(messages) if number not in known]
             return Growth(Id(bodies[row].id), tuple(fresh))
     return None
 
 
-def begun_alone(
+def first_memory_of(
     reader: Reader,
     worlds: Sequence[int],
     now: int,
@@ -94,21 +94,21 @@ def _latest(reader: Reader, worlds: Sequence[int], now: int) -> list[BodyRow]:
     return [body for body in bodies if body.valid_to is None or body.valid_to > now]
 
 
-def known_in(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
+def known_positions(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
     """Return the positions of given messages that a session has; None if it is another chat."""
     if not said:
         return None
     ids = {one[2] for one in said} - {None}
     if ids and any(one[2] in ids for one in given):
         return {at for at, one in enumerate(given) if one[2] in ids}
-    if same(said[0], given[0]):
+    if is_same_message(said[0], given[0]):
         return _in_order(said, given)
     for size in range(min(len(said), len(given)), 0, -1):
-        if all(map(same, said[len(said) - size :], given[:size])):
+        if all(map(is_same_message, said[len(said) - size :], given[:size])):
             # A single equal message may occur in any chat.
             return set(range(size)) if size > 1 else None
     places = range(len(said) - len(given) + 1) if len(given) > 1 else ()
-    if any(all(map(same, said[at : at + len(given)], given)) for at in places):
+    if any(all(map(is_same_message, said[at : at + len(given)], given)) for at in places):
         return set(range(len(given)))
     return None
 
@@ -118,14 +118,14 @@ def _in_order(said: Sequence[Said], given: Sequence[Said]) -> set[int]:
     known: set[int] = set()
     place = 0
     for number, one in enumerate(given):
-        found = next((at for at in range(place, len(said)) if same(said[at], one)), None)
+        found = next((at for at in range(place, len(said)) if is_same_message(said[at], one)), None)
         if found is not None:
             known.add(number)
             place = found + 1
     return known
 
 
-def same(one: Said, other: Said) -> bool:
+def is_same_message(one: Said, other: Said) -> bool:
     """Return whether two messages are the same, by id or by speaker and text."""
     if one[2] is not None and other[2] is not None:
         return one[2] == other[2]
@@ -168,14 +168,16 @@ def chat_draft(draft: Draft, messages: Sequence[Message], *, session: bool) -> D
     return replace(draft, nodes=(around, turn, *nodes), edges=tuple(edges))
 
 
-def changes_of_turns(draft: Draft, messages: Sequence[Message], begun: Id | None) -> PartChanges:
+def changes_of_turns(
+    draft: Draft, messages: Sequence[Message], first_memory: Id | None
+) -> PartChanges:
     """Return the metadata with the message ids, by the keys of the turns.
 
-    The first turn replaces the memory `begun` that holds the first message.
+    The first turn replaces the memory `first_memory` that holds the first message.
     """
     keys = {node.key for node in draft.nodes}
     return PartChanges(
-        replaces={} if begun is None else {turn_key(0): begun},
+        replaces={} if first_memory is None else {turn_key(0): first_memory},
         metadata={
             turn_key(number): {MESSAGE_ID: message.id}
             for number, message in enumerate(messages)

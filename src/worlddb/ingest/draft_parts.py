@@ -1,8 +1,9 @@
 """Draft parts: decisions about single nodes of a draft before it is written.
 
     origins_of, with_echoes, with_repeats   the origins of nodes, also if they repeat other texts
-    held_back                               texts that the scope puts into quarantine
-    outlasting, same_parts, without_unknown drafted nodes that exist already or are left out
+    without_quarantined                     texts that the scope puts into quarantine
+    replaced_memories, same_parts, without_unknown
+                                            drafted nodes that exist already or are left out
     add_metadata                            metadata of a memory for its turns and facts
 
 Every write imports this module. The origins are checked only if others than the user are involved.
@@ -76,7 +77,7 @@ def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
     return frozenset(key for key in origins if trust_level(origins[key], settings) < FULL)
 
 
-def held_back(reader: Reader, request: R, home: Id) -> R:
+def without_quarantined(reader: Reader, request: R, home: Id) -> R:
     """Return a write request without the texts that its scope puts in quarantine.
 
     Such a text is stored with an empty validity, and nothing is extracted from it.
@@ -417,7 +418,7 @@ class PartChanges:
             tx.retire(ident, at=self.at)
 
 
-def outlasting(
+def replaced_memories(
     reader: Reader, draft: Draft, known: dict[str, Id], origins: Origins
 ) -> dict[str, Id]:
     """Remove the texts that drafted ones replace from `known`; return them by key.

@@ -73,7 +73,7 @@ class DatedDraft(NamedTuple):
     at: int
 
 
-class Landed(NamedTuple):
+class FinishedWrite(NamedTuple):
     """A finished write: its request, its outcome, its commit, and where it went."""
 
     request: WriteRequest
@@ -150,7 +150,7 @@ def is_short(extractor: Extractor | str | None, messages: Sequence[Message]) -> 
     return size <= AT_ONCE_CHARS_MAX and is_immediate(extractor)
 
 
-def brought_in(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
+def origins_by_key(draft: Draft, messages: Sequence[Message], whole: Origin | None) -> Origins:
     """Return the origins of a draft's nodes by key; empty if all of it is the user's."""
     if whole is None and all(message.origin is None for message in messages):
         return NOTHING
@@ -196,7 +196,7 @@ def _too_long(extractor: Extractor, messages: Sequence[Message]) -> str | None:
     )
 
 
-class WriteCrowd:
+class WriteContention:
     """Whether other writers often commit between a plan and its transaction; a hint."""
 
     __slots__ = ("_left",)
@@ -205,11 +205,11 @@ class WriteCrowd:
         self._left = 0
 
     @property
-    def is_there(self) -> bool:
+    def is_contended(self) -> bool:
         """Whether another commit overtook one of the last plans."""
         return self._left > 0
 
-    def saw(self, *, overtaken: bool) -> None:
+    def record(self, *, overtaken: bool) -> None:
         """Count a write, and whether another commit overtook its plan."""
         self._left = CALM_WRITES if overtaken else max(0, self._left - 1)
 
@@ -224,7 +224,7 @@ class Ingestion:
     limits: Limits
     clock: Callable[[], int]
     background: BackgroundQueue
-    crowd: WriteCrowd = field(default_factory=WriteCrowd)
+    crowd: WriteContention = field(default_factory=WriteContention)
 
     @property
     def names(self) -> NameIndex:
@@ -278,7 +278,7 @@ class Ingestion:
             *draft_or_wait(extractor_of(extractor), messages, from_micros(when)), when
         )
 
-    def spelled_as_known(
+    def with_known_spelling(
         self, reader: Reader, messages: list[Message], target: Target
     ) -> tuple[list[Message], tuple[int, str] | None]:
         """Return a single text in the spelling of the live memory with the same text.
@@ -315,14 +315,14 @@ class Ingestion:
         Raises:
             NotFoundError, ConflictError: the destination has ended.
         """
-        if request.tiebreaker is None and self.crowd.is_there:
+        if request.tiebreaker is None and self.crowd.is_contended:
             return request
         if reader is not None:
             return prepare(reader, request, self.clock())
         with self.snapshot() as reader:
             return prepare(reader, request, self.clock())
 
-    def commit(self, work: WritePlan | WriteRequest) -> Landed:
+    def commit(self, work: WritePlan | WriteRequest) -> FinishedWrite:
         """Write a plan as one commit; return its outcome and where it went.
 
         If another writer has committed since the plan was made, it is made again inside the
@@ -337,13 +337,13 @@ class Ingestion:
         plan = work if isinstance(work, WritePlan) else None
         request = work.asked if isinstance(work, WritePlan) else work
         if work.target.written is not None:
-            return Landed(request, Outcome(), None, work.target)
+            return FinishedWrite(request, Outcome(), None, work.target)
         refused: dict[Relation, str] = {}
         while True:
             try:
                 with self.transact(request.actor, request.caller, together=True) as tx:
                     overtaken = tx.follows != (plan or request.target).commit
-                    self.crowd.saw(overtaken=overtaken)
+                    self.crowd.record(overtaken=overtaken)
                     if plan is None or overtaken:
                         # By the transaction: earlier commits may not be visible to others yet.
                         plan = prepare(tx.reader, request, self.clock(), before=plan)
@@ -352,11 +352,11 @@ class Ingestion:
                 refused[error.relation] = error.reason  # Each attempt has one relation fewer.
                 continue
             outcome.left_out.extend(request.draft.left_out)
-            return Landed(request, outcome, tx.commit, plan.target)
+            return FinishedWrite(request, outcome, tx.commit, plan.target)
 
     def write_at_once(
         self, actor: str, caller: Origin | None, ask: Callable[[Reader], WriteRequest | None]
-    ) -> Landed | None:
+    ) -> FinishedWrite | None:
         """Get the request, plan it and write it, all in one transaction.
 
         A plan on a snapshot would read the same rows by another connection, whose cached pages the
@@ -386,7 +386,7 @@ class Ingestion:
                 return None
             else:
                 outcome.left_out.extend(request.draft.left_out)
-                return Landed(request, outcome, tx.commit, plan.target)
+                return FinishedWrite(request, outcome, tx.commit, plan.target)
 
     def ingest(
         self,
@@ -411,7 +411,7 @@ class Ingestion:
             home = Id(reader.world(row).id)
             head = reader.head()
             target = Target(commit=head.seq, home=home, home_row=row)
-            messages, unsaid = self.spelled_as_known(reader, messages, target)
+            messages, unsaid = self.with_known_spelling(reader, messages, target)
         draft, waiting, _ = self.draft(messages, at, extractor, head.time)
         request = WriteRequest(
             draft=draft,
@@ -424,11 +424,11 @@ class Ingestion:
             supersede=supersede,
             resolver=resolver,
             tiebreaker=tiebreaker,
-            origins=brought_in(draft, messages, None),
+            origins=origins_by_key(draft, messages, None),
             unsaid=unsaid,
         )
         _, outcome, commit, _ = self.commit(self.plan(request))
-        self.look_again(target.home, outcome.created, recluster, resolver)
+        self.recluster_around(target.home, outcome.created, recluster, resolver)
         says = [node.key for node in draft.nodes if not node.resolvable]
         return Ingested(
             memories=tuple(outcome.ids[key] for key in says),
@@ -441,7 +441,7 @@ class Ingestion:
             left_out=tuple(outcome.left_out),
         )
 
-    def look_again(
+    def recluster_around(
         self,
         world: Id,
         created: Sequence[Id],
@@ -561,10 +561,10 @@ class Ingestion:
             # A document states its own claims, not claims of the person who keeps it.
             supersede=text.node.type != "Document",
             queue_edges=entry.edges,
-            origins=brought_in(draft, messages, None),
+            origins=origins_by_key(draft, messages, None),
         )
         outcome = self.commit(self.plan(request)).outcome
-        self.look_again(home, outcome.created, recluster)
+        self.recluster_around(home, outcome.created, recluster)
         return outcome
 
     def _put_back(

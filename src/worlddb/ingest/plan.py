@@ -39,14 +39,14 @@ from worlddb.index.name_index import STATED, NameIndex
 from worlddb.ingest.draft_parts import (
     Origins,
     add_metadata,
-    held_back,
     not_ended,
     not_trusted,
-    outlasting,
+    replaced_memories,
     same_parts,
     with_echoes,
     with_origin,
     with_repeats,
+    without_quarantined,
     without_unknown,
 )
 from worlddb.ingest.extraction_queue import MEMORY, put_into_queue, remove_from_queue
@@ -83,7 +83,7 @@ class WritePlan:
 
     `asked` is the original request; `request` has a draft without words that turned out not to be
     names. `tiers` has the tier that found each reused name; `linked` are the indexes of drafted
-    edges that are in the store already. `outlasted` are memories that drafted ones replace.
+    edges that are in the store already. `replaced` are memories that drafted ones replace.
     `doubtful` are the keys of drafted nodes that are not fully trusted.
     """
 
@@ -95,7 +95,7 @@ class WritePlan:
     known: Mapping[str, Id]
     tiers: Mapping[str, str]
     linked: frozenset[int]
-    outlasted: Mapping[str, Id]
+    replaced: Mapping[str, Id]
     guesses: Mapping[str, Sequence[Guess]]
     claims: Sequence[Claim]
     standing: Stood
@@ -122,12 +122,14 @@ def prepare(
         if target.home_row is not None:
             heard = with_repeats(reader, request.draft, request.origins, resolver.keep_inside)
             request = replace(request, origins=heard)
-        request = held_back(reader, request, target.home)
+        request = without_quarantined(reader, request, target.home)
     at, text = request.unsaid or (None, "")
     unsaid = text if at == head.seq else None
-    known, guesses, tiers = resolved(resolver, request.draft, target.home_row, unsaid)
+    known, guesses, tiers = resolved_nodes(resolver, request.draft, target.home_row, unsaid)
     said_before = any(not node.resolvable and node.key in known for node in request.draft.nodes)
-    outlasted = outlasting(reader, request.draft, known, request.origins) if said_before else {}
+    replaced = (
+        replaced_memories(reader, request.draft, known, request.origins) if said_before else {}
+    )
     if any(node.known_only for node in request.draft.nodes):
         request = replace(request, draft=without_unknown(request.draft, known))
     if before is not None:
@@ -159,7 +161,7 @@ def prepare(
         known=known,
         tiers=tiers,
         linked=_linked(reader, request.draft, known),
-        outlasted=outlasted,
+        replaced=replaced,
         guesses=guesses,
         claims=claims,
         standing=stood,
@@ -198,7 +200,7 @@ def _shared(reader: Reader, row: int) -> bool:
     return world.type == SCOPE and world.name.startswith(SHARED_SCOPES)
 
 
-def resolved(
+def resolved_nodes(
     resolver: StoreResolver, draft: Draft, row: int | None, unsaid: str | None = None
 ) -> tuple[dict[str, Id], dict[str, Sequence[Guess]], dict[str, str]]:
     """Return the drafted nodes that are in the store, and the candidates of the others.
@@ -214,7 +216,7 @@ def resolved(
     for node in draft.nodes:
         if node.resolvable:
             matches = resolver.matches(node)
-            same, maybe = judged(resolver, matches, home=row)
+            same, maybe = reuse_or_guesses(resolver, matches, home=row)
             if same is not None:
                 known[node.key] = same
                 tiers[node.key] = next(match.tier for match in matches if match.reuses)
@@ -228,7 +230,7 @@ def resolved(
     return known, guesses, tiers
 
 
-def judged(
+def reuse_or_guesses(
     resolver: StoreResolver, matches: Sequence[Match], home: int | None = None
 ) -> tuple[Id | None, list[Guess]]:
     """Return the node to reuse, or the guesses to propose.
@@ -316,7 +318,7 @@ def apply(
     if memory is not None:
         if request.metadata and _is_own(tx, plan, request.memory):
             add_metadata(tx, draft, request.memory, request.metadata, outcome.ids)
-        if (old := plan.outlasted.get(request.memory)) is not None:
+        if (old := plan.replaced.get(request.memory)) is not None:
             tx.write_edge("supersedes", memory, old)
         if request.replaces is not None:
             edge = tx.write_edge("supersedes", memory, request.replaces)

@@ -1,4 +1,4 @@
-"""Branch keeper: the calls of `Memory` that make, compare, merge and drop branches of the store."""
+"""Branch keeper: the calls of `Memory` that create, compare, merge and drop branches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BranchKeeper:
     writer: MemoryWriter
 
     def create_branch(self, name: str) -> Branch:
-        """Make a branch of the store, and return where it was forked from.
+        """Create a branch of the store, and return it with its fork.
 
         Raises:
             InvalidInputError: the name is none.
@@ -43,7 +43,7 @@ class BranchKeeper:
         return Branches(branches=tuple(self.db.branches()))
 
     def branch_diff(self, name: str) -> Diff:
-        """Return what was written to a branch and not merged yet.
+        """Return the changes of a branch that were not merged yet.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
@@ -53,10 +53,10 @@ class BranchKeeper:
         return self.db.branch_diff(name)
 
     def merge(self, name: str, *, dry_run: bool = False) -> Merged:
-        """Write what a branch says into the store, as one commit; say what that did.
+        """Write the changes of a branch into the store, as one commit; return what changed.
 
-        What both sides have changed since the fork stays as both say it, and is told. `undo` takes
-        a merge back. `dry_run` tries it and writes nothing. See `WorldDB.merge`.
+        What both sides have changed since the fork stays on both sides, and is reported. `undo` can
+        undo a merge. `dry_run` rolls the merge back. See `WorldDB.merge`.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.
@@ -68,7 +68,7 @@ class BranchKeeper:
         return self.db.merge(name, dry_run=dry_run, actor=self.writer.actor)
 
     def drop_branch(self, name: str) -> Branches:
-        """Remove a branch with all that was written to it; return those that are left.
+        """Remove a branch with all its changes; return the remaining branches.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such branch.

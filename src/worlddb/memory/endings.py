@@ -32,7 +32,7 @@ from worlddb.view.visibility import NOWHERE, View
 from worlddb.world_db import WorldDB
 from worlddb.write.transaction import Transaction
 
-ALL = 1 << 40  # More than any store holds: every memory of a scope.
+ALL = 1 << 40  # Above the number of nodes of any store.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +50,9 @@ class MemoryEnder:
     def retire(
         self, id: bytes | str, *, at: Instant | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired:
-        """End one memory, now or `at`, with what was derived from it alone.
+        """End one memory, now or `at`, with everything that was derived from it alone.
 
-        Of a session, all turns end. A retired memory can still be read, and never comes back.
+        The end of a session ends its turns. A retired memory stays readable and never comes back.
 
         Raises:
             InvalidInputError: not an id, the start of several, or a bad time.
@@ -64,12 +64,12 @@ class MemoryEnder:
         reach = self.scopes.reach(scope)
         _check_time(at)
         with self._transaction() as tx:
-            # Read inside the transaction: nobody else writes meanwhile.
+            # Read inside the transaction, where nobody else writes.
             with self.scopes.viewing(reach, ended=True) as view:
                 row, node = find_memory(view, id)
             with self.scopes.viewing(reach) as view:
                 ends = ends_with(view, [row])
-                # A stale summary may live on: what counts is whether the memory itself does.
+                # A stale summary may stay live; the memory itself must have ended.
                 newer = () if view.keep_time([row]) else successors(view, row)
             if newer:
                 by = ", ".join(one.short for one in newer)
@@ -87,8 +87,8 @@ class MemoryEnder:
     ) -> Retired:
         """End every memory in a scope, as `retire` does; the scope stays.
 
-        With `where`, only the memories that the filter is true of, as in `recall`. `confirm`, if
-        given, has to be True or the scope's value.
+        With `where`, only the memories that match the filter, as in `recall`. `confirm`, if given,
+        must be True or the scope's value.
 
         Raises:
             InvalidInputError: no scope is named, or another scope is confirmed.
@@ -110,10 +110,10 @@ class MemoryEnder:
     def purge_scope(
         self, *, confirm: str | bool | None = None, **scope: Unpack[ScopeIds]
     ) -> Retired:
-        """End a scope with every memory and every name in it, also of those in other scopes.
+        """End a scope with every memory and every name in it, also those in other scopes.
 
-        Nothing is deleted; to remove text from the file, erase it. A scope of the same name can be
-        written to again and begins empty.
+        Nothing is deleted; to remove text from the file, use `erase`. A scope of the same name can
+        be written to again and begins empty.
 
         Raises:
             InvalidInputError: not exactly one scope is named, or it is not confirmed.
@@ -141,11 +141,11 @@ class MemoryEnder:
     ) -> Receipt:
         """Remove the text of one memory for good, or everything that lives in a scope.
 
-        With an id: that memory, and what was derived from it; a bound caller erases only what lives
-        in its scopes, not what others wrote into them. Without an id: the one scope that is named
-        and confirmed, with every memory and every name that lives in it, and its own name. What is
-        only a member of the scope lives elsewhere and stays. See `WorldDB.erase`. With `receipt`
-        the answer has a signed envelope, which `verify_receipt` checks.
+        With an id: that memory, and everything derived from it; a bound caller erases only memories
+        that live in its scopes, not memories of others. Without an id: the one scope that is named
+        and confirmed, with every memory and name that lives in it, and its own name. Members of the
+        scope that live elsewhere stay. See `WorldDB.erase`. With `receipt` the answer has a signed
+        envelope, which `verify_receipt` checks.
 
         Raises:
             InvalidInputError: not an id, not exactly one scope, or it is not confirmed.
@@ -195,16 +195,16 @@ class MemoryEnder:
     def _one_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
         """Return the one scope that a call names; a bound caller may name only its own."""
         one_scope(given, what)
-        return self.scopes.owned(given, what)
+        return self.scopes.own_scope(given, what)
 
     def _ended(self, tx: Transaction, ends: Sequence[Id], scopes: tuple[ScopeName, ...]) -> Retired:
         commit, root = self.scopes.own_commit(tx.commit)
         return Retired(ids=self._told(ends), scopes=scopes, commit=commit, root_state=root)
 
     def _told(self, ids: Sequence[Id]) -> tuple[Id, ...]:
-        """Return those of some nodes that ended which are inside the bounds of the caller.
+        """Return those of some ended nodes that are inside the bounds of the caller.
 
-        What others have derived from a memory ends with it, and is not told.
+        Nodes that others derived from a memory end with it and are not reported.
         """
         if not self.scopes.bounds:
             return tuple(ids)
@@ -215,13 +215,13 @@ class MemoryEnder:
 
 
 def check_confirmed(confirm: str | bool | None, scopes: Sequence[ScopeName], what: str) -> None:
-    """Check that the caller knows what it ends.
+    """Check that the caller has confirmed which scope it ends.
 
     Raises:
         InvalidInputError: it said nothing, or another scope.
     """
     names = {text for scope in scopes for text in (scope.value, str(scope))}
-    # Kinds narrow what is ended, so one value will do; several values of one kind widen it.
+    # Kinds narrow what is ended, so one value is enough; several values of one kind widen it.
     one_each = len({scope.kind for scope in scopes}) == len(scopes)
     if confirm is True or (one_each and isinstance(confirm, str) and confirm in names):
         return

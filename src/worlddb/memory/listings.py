@@ -1,4 +1,4 @@
-"""Listings by page: scopes, the interior of a world, fading and unread memories, reads.
+"""Listings by page: scopes, the interior of a world, fading and pending memories, reads.
 
 These are calls of `Memory`, as functions of a reader.
 """
@@ -45,12 +45,12 @@ from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.visibility import NOWHERE, Moment, View
 
 LOOKED_AT_ONCE = 1_000  # Bounds the memory of one database call.
-LOOKED_AT_MAX = 100_000  # Some seconds of reading; a larger scope is told as such.
+LOOKED_AT_MAX = 100_000  # Some seconds of reading; for a larger scope the page says so.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FadingMemory(Plain):
-    """A memory with a low retention, and why, in figures and in words (`because`)."""
+    """A memory with a low retention, and the reason, in figures and in words (`because`)."""
 
     memory: Remembered
     retention: float
@@ -62,7 +62,7 @@ class FadingMemory(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FadingPage(Page[FadingMemory]):
-    """Memories that fade, the worst first. Without `is_complete` only the latest were looked at."""
+    """Fading memories, the lowest retention first; without `is_complete`, of the latest only."""
 
     memories: tuple[FadingMemory, ...]
     is_complete: bool
@@ -70,7 +70,7 @@ class FadingPage(Page[FadingMemory]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMemory(Plain):
-    """A memory that is written and not read yet: for which extractor it waits, why, since when."""
+    """A memory with a pending extraction: its extractor, the reason, and since when."""
 
     memory: Remembered
     extractor: str
@@ -81,7 +81,7 @@ class PendingMemory(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingPage(Page[PendingMemory]):
-    """Memories that wait to be read, the next first; `left` counts those beyond the limit."""
+    """Memories with a pending extraction, the next first; `left` counts those beyond the limit."""
 
     memories: tuple[PendingMemory, ...]
     left: int
@@ -90,10 +90,10 @@ class PendingPage(Page[PendingMemory]):
 def fading(
     reader: MemoryReader, *, below: float = 0.25, limit: int = 50, **scope: Unpack[ScopeIds]
 ) -> FadingPage:
-    """Return memories that fade, the worst first: old, seldom recalled and hardly linked.
+    """Return fading memories, the lowest retention first: old, seldom recalled, hardly linked.
 
-    Retention falls from 1 towards 0 since a memory was made or last recalled. What is pinned
-    does not fade. This is a report: nothing is retired because of it.
+    Retention falls from 1 towards 0 after a memory was written or last recalled. Pinned memories do
+    not fade. This is a report: nothing is retired because of it.
 
     Raises:
         InvalidInputError: an argument is wrong.
@@ -103,7 +103,7 @@ def fading(
     check_fading(limit, below)
     engine, settings = reader.db.engine, RetentionSettings()
     engine.recalls.flush()
-    # Of a session its turns are recalled, so its own count would say nothing.
+    # Recalls of a session are counted on its turns, so its own count means nothing.
     where = {"$not": {PINNED: True}, "type": {"$nin": [*WHOLES]}}
     with reader.scopes.viewing(reader.scopes.groups(scope)) as view:
         now, chosen = to_micros(view.moment.now, "now"), filtered_view(engine, view, where)
@@ -139,9 +139,9 @@ def fading(
 
 
 def pending(reader: MemoryReader, *, limit: int = 50, **scope: Unpack[ScopeIds]) -> PendingPage:
-    """Return memories that are written and not read yet: too long, or a model failed.
+    """Return memories whose extraction is pending: the text is long, or a model failed.
 
-    Their text is there and recalled; names and facts come later. See `db.extract_pending`.
+    The text is stored and recalled; names and facts come later. See `db.extract_pending`.
 
     Raises:
         InvalidInputError: an argument is wrong.
@@ -171,16 +171,16 @@ def pending(reader: MemoryReader, *, limit: int = 50, **scope: Unpack[ScopeIds])
 
 
 LAST = (1 << 63) - 1  # Above every row.
-COUNTED_MAX = 100_000  # Counting more takes longer than a reader waits; "or more" says enough.
+COUNTED_MAX = 100_000  # Counting more takes too long; "or more" is enough.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interior(Plain):
-    """What lives in a world, or is a member of it, the newest first.
+    """The nodes that live in a world or are its members, the newest first.
 
-    `next_cursor` gets the next page. Nodes of one type come in the order in which they were made.
-    `size` counts the nodes in the world, ended ones too, up to 100,000; `sizes` does so for each of
-    `nodes`. It is None where a caller sees only a part of the world.
+    `next_cursor` gets the next page. Nodes of one type are in the order of writing. `size` is the
+    number of nodes in the world, ended ones included, up to 100,000; `sizes` are those of `nodes`.
+    It is None if a caller sees only a part of the world.
     """
 
     world: Id | None
@@ -208,10 +208,10 @@ def interior(
     known_at: Instant | None = None,
     **scope: Unpack[ScopeIds],
 ) -> Interior:
-    """Return a page of what lives in a world, with the size of each world.
+    """Return a page of the nodes in a world, with the size of each.
 
-    `id` is a world that can be seen; by default the first scope. With `type` only its nodes of
-    that type, such as "Entity".
+    `id` is a visible world; by default the first scope. With `type` only nodes of that type, such
+    as "Entity".
 
     Raises:
         InvalidInputError: an argument is wrong.
@@ -241,14 +241,14 @@ def interior(
 
 
 def _world(view: View, id: bytes | str) -> int:
-    """Return the row of a world that can be seen, or of one of the scopes themselves."""
+    """Return the row of a visible world, or of one of the scopes themselves."""
     own = {str(Id(view.reader.world(row).id)): row for row in view.worlds if row != NOWHERE}
     given = id if isinstance(id, str) else id.hex()
     return own[given] if given in own else find_inside(view, id)[0]
 
 
 def _rows(view: View, world: int, type: str | None, place: int | None, most: int) -> list[int]:
-    """Return up to `most` rows that can be seen in a world, in the order of a page."""
+    """Return up to `most` visible rows in a world, in the order of a page."""
     found: list[int] = []
     while len(found) < most:
         if type is None:
@@ -277,9 +277,9 @@ def _size(view: View, world: int) -> int:
     return len(_latest(view, world, LAST, COUNTED_MAX))
 
 
-# Scopes: whose memories there are.
+# Scopes.
 
-GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later birth is somebody else's node.
+GENERATIONS_MAX = 1_000_000  # Purges of one scope; a later creation time is not a scope's.
 IsOwn: TypeAlias = Callable[[int, Node], bool]
 """Whether a node, by its row, is a scope that may be listed."""
 
@@ -292,7 +292,7 @@ def list_scopes(
     cursor: str | None = None,
     include_retired: bool = False,
 ) -> ScopePage:
-    """Return the users, agents, apps and runs, in the order they came, a page at a time.
+    """Return the users, agents, apps and runs, the oldest first, a page at a time.
 
     Raises:
         InvalidInputError: no such kind, or an argument is wrong.
@@ -323,11 +323,11 @@ def _bound_scopes(
 ) -> ScopePage:
     """Return a page of the scopes of a bound caller, as old as its own memories there.
 
-    Since when there are such scopes, and in which order they came, may be the doing of others.
+    The time and order of creation of these scopes may be the doing of other callers.
     """
     reader = view.reader
     nodes = reader.nodes(_scope_rows(view, kind, 0, reader.head().nodes, is_own))
-    # Inside bounds of two kinds no scope is the caller's as a whole.
+    # Inside bounds of two kinds the caller owns no whole scope.
     own = set(map(str, scopes.bounds[0])) if len(scopes.bounds) == 1 else set()
     listed: list[Scope] = []
     for row, node in nodes.items():
@@ -350,7 +350,7 @@ def _bound_scopes(
 def _scope_rows(
     view: View, kind: ScopeKind | None, after: int, most: int, is_own: IsOwn
 ) -> list[int]:
-    """Return the rows of scopes that the caller may list, in the order they came."""
+    """Return the rows of scopes that the caller may list, the oldest first."""
     reader, start = view.reader, "" if kind is None else f"{kind}:"
     found: list[int] = []
     while rows := reader.placed.typed(ROOT_ROW, SCOPE, start, after, PAGE_MAX):
@@ -366,14 +366,14 @@ def _scope_rows(
 def _own_scopes(scopes: CallerScopes, view: View) -> IsOwn:
     """Return a test for the scopes that the caller may list.
 
-    A bound caller may list the scopes that hold a memory inside its bounds.
+    A bound caller may list the scopes that have a memory inside its bounds.
     """
     if not scopes.bounds:
         return lambda row, node: _is_scope(node)
     reader, groups = view.reader, (view.worlds, *view.within)
     before, now = reader.head().nodes + 1, to_micros(view.moment.now, "now")
     inside = reader.placed.latest(set(chain(*groups)), before, now, before)
-    # Most scopes hold none of these memories. A turn is held by the scope of its session.
+    # Most scopes have none of these memories. A turn belongs to the scope of its session.
     held = reader.placed.holders(inside)
     held |= reader.placed.holders(held)
     own = {str(scope) for group in scopes.bounds for scope in group}
@@ -391,7 +391,7 @@ def _own_scopes(scopes: CallerScopes, view: View) -> IsOwn:
 
 
 def _in_both(view: View, row: int) -> View:
-    """Return what is inside a view and inside a further scope."""
+    """Return the part of a view that is inside a further scope."""
     return View(
         view.reader,
         view.moment,
@@ -403,7 +403,7 @@ def _in_both(view: View, row: int) -> View:
 
 
 def _is_scope(node: Node) -> bool:
-    """Return whether a node is a scope of ours, and not one that only looks like it."""
+    """Return whether a node is a scope, and not a caller's node that looks like one."""
     try:
         name = scope_named(node.name)
     except InvalidInputError:
@@ -425,7 +425,7 @@ def _scope(node: Node, moment: Moment) -> Scope:
 
 
 def reads(reader: MemoryReader, *, limit: int = 100, **scope: Unpack[ScopeIds]) -> ReadPage:
-    """Return who recalled what, the latest first: of all scopes, or of those that are named.
+    """Return the recorded reads, the latest first: of all scopes, or of named ones.
 
     Only a store that was opened with `audit_reads=True` records reads.
 

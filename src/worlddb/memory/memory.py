@@ -7,8 +7,8 @@
              ├─▶ ScopedGraph      edges, identity, history, proofs, ontology
              └─▶ RetentionKeeper, GrantKeeper, TrustKeeper, BranchKeeper: governance
 
-A memory holds these parts, all of one caller. Each call is declared once, as a method of its part
-or as a function of a reader; the end of the class says where.
+A memory holds these parts for one caller. Each call is a method of its part, or a function of a
+reader; the end of the class lists them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ R = TypeVar("R")
 
 
 def _of(part: str, method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Memory, P], R]:
-    """Return a method of `Memory`: this method of a part, with its signature and documentation."""
+    """Return a method of `Memory` that calls a method of a part, with its signature and help."""
 
     @wraps(method)
     def call(memory: Memory, /, *given: P.args, **named: P.kwargs) -> R:
@@ -75,15 +75,15 @@ class Memory:
     """Memories of users, agents, apps and runs in one store.
 
     `store` is a path, ":memory:" or an open WorldDB; `options` are those of `worlddb.open`. The
-    scope ids hold where a call does not name that kind of scope; if neither names any, the user is
-    "default". A call sees a memory that is in a scope of every kind that is meant.
+    scope ids are defaults for calls that do not name that kind of scope; without any, the user is
+    "default". A call sees the memories that are in a scope of every kind.
 
     `extractor` reads texts ("rules", "verbatim" or your own); `recluster` says when the
-    neighbourhood of what is new is resolved once more; `supersede` whether a memory ends the facts
-    that it surely replaces; `actor` signs the commits. With `consolidate_every_s` the store is
-    consolidated in the background that often, until `close`; `background` tells how that went. Long
-    texts that wait are read in the background, too (`read_pending`). `origin` is who brings in what
-    is written here; a call may name one that is trusted less, never more.
+    neighbourhood of new nodes is compared again; `supersede` whether a memory ends the facts that
+    it surely replaces; `actor` signs the commits. With `consolidate_every_s` the store is
+    consolidated in the background at that interval, until `close`; `background` has the results.
+    Long texts are read in the background, too (`read_pending`). `origin` is who brings in the
+    texts; a call may name a less trusted one, never a more trusted one.
 
     Raises:
         InvalidInputError: a scope is badly named, or an option is wrong.
@@ -144,10 +144,10 @@ class Memory:
             raise
 
     def read_pending(self) -> None:
-        """Read texts that were too long for their write, in the background, until `close`.
+        """Extract texts that were too long for their write, in the background, until `close`.
 
-        Servers do so. It works one text at a time and a tenth of the time, and closing does not
-        wait for it. What waits for a language model is left to `db.extract_pending`.
+        Servers do so. It works on one text at a time and a tenth of the time, and closing does not
+        wait for it. Texts that wait for a language model are left to `db.extract_pending`.
         """
         from worlddb.ingest.extraction_queue import PendingReader
 
@@ -156,7 +156,7 @@ class Memory:
             self._pending.start()
 
     def _use(self, writer: MemoryWriter) -> None:
-        """Write as this writer does, and read and end memories in its scopes."""
+        """Use this writer, with a reader and an ender in its scopes."""
         self._writer = writer
         scopes, actor, origin = writer.scopes, writer.actor, writer.origin
         self._reader = MemoryReader(db=self.db, scopes=scopes, actor=actor)
@@ -171,7 +171,7 @@ class Memory:
 
     @property
     def asks_a_model(self) -> bool:
-        """Whether a write may wait for a model: the extractor is none of ours by name."""
+        """Whether a write may wait for a model: the extractor is not a built-in one."""
         return not isinstance(self._writer.extractor, str | None)
 
     def bound(
@@ -182,11 +182,11 @@ class Memory:
         origin: str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Memory:
-        """Return this memory for a caller who may not leave a scope, whatever a call names.
+        """Return this memory bound to scopes: no call of it leaves them.
 
-        What the caller writes goes into that scope alone. `writes_into` are the kinds of further
-        scopes ("run_id", …) that a write may name: whoever reads those reads it, too. `origin` is
-        who brings in what the caller writes, at best.
+        Writes go into these scopes alone. `writes_into` are the kinds of further scopes ("run_id",
+        …) that a write may name: everybody who reads those can read it. `origin` is the most
+        trusted origin of its writes.
 
         Raises:
             InvalidInputError: no scope is named, or badly; or there is no such kind.
@@ -198,7 +198,7 @@ class Memory:
         return self._with(replace(self._writer, scopes=scopes, actor=actor, origin=origin))
 
     def signed(self, actor: str | None = None, *, origin: Origin | None = None) -> Memory:
-        """Return this memory for a caller with another actor, and of this `origin` at best."""
+        """Return this memory for another actor, with `origin` as the most trusted one of writes."""
         origin, actor = less_trusted_of(origin, self._writer.origin), actor or self._writer.actor
         return self._with(replace(self._writer, actor=actor, origin=origin))
 
@@ -209,9 +209,9 @@ class Memory:
         return made
 
     def branch(self, name: str, *, create: bool = True) -> Memory:
-        """Open a branch of the store as a memory of its own; make it, if there is none yet.
+        """Open a branch of the store as a memory of its own; create it if needed.
 
-        A branch begins as the store is now; neither side sees what the other writes. See
+        A branch begins as a copy of the store; neither side sees writes of the other. See
         `WorldDB.branch`. Close it when done.
 
         Raises:
@@ -267,7 +267,7 @@ class Memory:
         return self.read(id, **scope)
 
     def unpin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
-        """Take the pin from a memory; it stays remembered.
+        """Unpin a memory; recall still finds it.
 
         Raises:
             InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
@@ -295,7 +295,7 @@ class Memory:
 
     @property
     def files(self) -> Files:
-        """The files of the usual scope, with their versions; recall finds what they say.
+        """The files of the default scope, with their versions; recall finds their texts.
 
         Raises:
             InvalidInputError: several scopes are usual; name one by `files_of`.
@@ -303,7 +303,7 @@ class Memory:
         return self.files_of()
 
     def files_of(self, **scope: Unpack[ScopeIds]) -> Files:
-        """Return the files of one scope, with their versions; recall finds what they say.
+        """Return the files of one scope, with their versions; recall finds their texts.
 
         Raises:
             InvalidInputError: not exactly one scope is named.

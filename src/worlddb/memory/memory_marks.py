@@ -1,14 +1,11 @@
-"""Memory marks: what a caller states about a memory beside its text: names, tags, a pin, an end.
-
-Tags and pins are metadata (`tags`, `pinned`), so filters find them and both clocks hold for them.
-The end is the end of the memory's validity: after it no list or recall shows the memory, unless it
-is asked as of an earlier time.
+"""Memory marks: metadata that a caller gives with a text: names, tags, a pin, an expiry.
 
     draft ──with_names(names, aliases)──▶ the same draft, with subjects and aliases
 
-A stated name may be one that the extractor has read already, perhaps under an alias. Then it is
-that entity; otherwise it becomes an entity of the draft. `identity/` decides which node of the
-store it is, as for every drafted entity.
+Tags and pins are metadata (`tags`, `pinned`), so filters find them and both clocks apply to them.
+The expiry is the end of the memory's validity: after it the memory is found only as of an earlier
+time. A stated name may be one that the extractor has read, perhaps under an alias; otherwise it
+becomes an entity of the draft. `identity/` decides which node of the store it is.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ Ttl: TypeAlias = float | str | timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Metadata and expiry of a memory; `expires` is in microseconds, None for no end."""
+    """Metadata and expiry of a memory; `expires` is in microseconds, None without expiry."""
 
     metadata: Mapping[str, Any] | None
     expires: int | None
@@ -88,7 +85,7 @@ def marks_of(
     expires_at: Instant | None = None,
     ttl: Ttl | None = None,
 ) -> Marks:
-    """Return the metadata and expiry that the options of a write state.
+    """Return the metadata and expiry from the options of a write.
 
     Raises:
         InvalidInputError: a mark is wrong, or there are two ends.
@@ -101,7 +98,7 @@ def marks_of(
     if metadata is not None and not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata: give a mapping, not {type(metadata).__name__}")
     if metadata and QUARANTINE in metadata:
-        # Else a text would seem to wait for a decision, or to have been decided on.
+        # Otherwise a caller could put a text into quarantine, or release one.
         raise InvalidInputError(f"metadata: {QUARANTINE!r} says what was decided; use another key")
     if expires_at is not None and ttl is not None:
         raise InvalidInputError("give expires_at or ttl, not both")
@@ -127,7 +124,7 @@ def _seconds(ttl: Ttl) -> float:
         seconds = float(found[1]) * UNIT_S[found[2]]
     elif isinstance(ttl, str) and ttl.strip().isdecimal():
         seconds = float(ttl)
-    # A hundred centuries: beyond that there is no date.
+    # A hundred centuries: no later date can be stored.
     if seconds is None or not 0 < seconds < 10_000 * 366 * 86_400:
         raise InvalidInputError(
             f"ttl {ttl!r:.40}: give seconds, or a text such as '30d', '12h', '45m' or '2w'"
@@ -158,7 +155,7 @@ class StatedNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedTerms:
-    """What a caller states beside a text to remember, as it was given.
+    """The options of a call that writes a text, as the caller gave them.
 
     `marks` has metadata, tags, pin, expires_at and ttl by name; see `Memory.write` for the rest.
     """
@@ -176,7 +173,7 @@ class StatedTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTerms:
-    """What a caller states beside a text, checked, without secrets, and with its destination."""
+    """The options of a write, checked, without secrets, and with its destination."""
 
     destination: ScopeDestination
     at: Instant | None = None
@@ -189,7 +186,7 @@ class WriteTerms:
 
 
 def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> StatedNames:
-    """Return the names and aliases of a call after checking them.
+    """Return the names and aliases of a call after a check.
 
     Raises:
         InvalidInputError: something is not a name, or nobody can tell whose an alias is.

@@ -1,11 +1,11 @@
-"""Prompt context: what is remembered as ready text for a prompt, within a budget of tokens.
+"""Prompt context: memories as text for a prompt, within a budget of tokens.
 
     pins ─▶ standing instructions ─▶ about the user ─▶ hits of the question, or the latest
 
-The text says that it is data. Each memory is one line with its date and the start of its id; what a
-memory says can neither end the block nor begin another line. What is not trusted in full is left
-out, but for the hits of the question: there it stands in quotes, with its origin. The budget counts
-the whole text as it is sent, by `model.text_safety`.
+The text says that it is data. Each memory is one line with its date and the prefix of its id; its
+text can neither end the block nor begin another line. Memories without full trust are left out,
+except hits of the question, which are in quotes with their origin. The budget covers the whole text
+as it is sent, by `model.text_safety`.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ INSTRUCTION = "instruction"
 """The tag of a memory that says how the assistant shall work."""
 SELF = "user"
 """The name under which the one who writes is known."""
-PAGES_MAX = 5  # Pages that are looked through, where others wrote much that is not told.
+PAGES_MAX = 5  # Pages that are read if many memories are left out.
 PINS_MAX = 100  # More pins than a budget holds.
-ABOUT_MAX = 10  # Memories about the user that are looked at; the newest count most.
-LATEST = 10  # Memories that are looked at without a question.
-ID_DIGITS = 8  # One in four thousand million: enough to name a memory of one store.
+ABOUT_MAX = 10  # Memories about the user; the newest come first.
+LATEST = 10  # Memories without a question.
+ID_DIGITS = 8  # Collides once in four thousand million.
 SHARES = {"Pinned": 0.75, "Instructions": 0.5, "About the user": 0.25}
 """The part of what is left that a section takes at most, so that hits follow."""
 CONFIDENCE_MIN = 0.015
 """Less sure hits say nothing about the question (`python -m bench.injected_hits`)."""
-LINE_PART = 2  # One memory takes at most a half of the budget; the rest of a longer one is cut.
-CHARS_PER_TOKEN = 3  # Of a text that is cut; fewer than a token of prose has on average.
-LINE_CHARS_MIN = 40  # A date, the start of an id and a word or two; less says nothing.
+LINE_PART = 2  # One memory takes at most half of the budget; a longer one is cut.
+CHARS_PER_TOKEN = 3  # For the cut; a token of prose has more characters on average.
+LINE_CHARS_MIN = 40  # A date, the prefix of an id and a word or two.
 Lines: TypeAlias = list[tuple[Id, str]]
 """Memories, each as its id and a line."""
 
@@ -64,7 +64,7 @@ class _Prompt:
         heading = f"{title}:"
         cost = tokens_at_most(heading) + 1
         for ident, line in fresh:
-            # The first of all may take the whole budget: a pin is never left out for hits.
+            # The first memory may take the whole budget: hits never displace a pin.
             told = self._fitting(line, (share if self.shown else self.left) - cost)
             if told is None:
                 self.left_out += 1
@@ -75,14 +75,14 @@ class _Prompt:
             self.shown[ident] = title
 
     def _fitting(self, line: str, room: int) -> str | None:
-        """Return a line that takes at most so many tokens; a long one is cut."""
+        """Return a line of at most so many tokens, cut if needed."""
         room = min(room, self.most // LINE_PART) - 1
         size = tokens_at_most(line)
         if size <= room:
             return line
         if size <= self.most // LINE_PART:
             return None
-        # Code and tables take more tokens a character than prose does, so the rest is cut again.
+        # Code and tables have more tokens per character than prose, so the rest is cut again.
         chars = room * CHARS_PER_TOKEN
         while chars >= LINE_CHARS_MIN:
             cut = line[:chars].rsplit(" ", 1)[0] + " …"
@@ -103,7 +103,7 @@ class _PromptSource:
     scope: Any
 
     def listed(self, limit: int, wanted: Mapping[str, Any] | None) -> Lines:
-        """Return the latest memories that are trusted in full."""
+        """Return the latest fully trusted memories."""
         both = [one for one in (wanted, self.where) if one]
         found: list[Remembered] = []
         cursor: str | None = None
@@ -124,7 +124,7 @@ class _PromptSource:
         return [(memory.id, memory_line(memory)) for memory in found[:limit]]
 
     def recalled(self, question: str, names: str | None, most: int, trusted: bool) -> Lines:
-        """Return the hits of a question; with `trusted`, those that are trusted in full."""
+        """Return the hits of a question; with `trusted`, only fully trusted ones."""
         found = self._asked(question, names, most)
         full = self.reader.trusted(found.nodes, self.known_at)
         if trusted and len(full) < len(found):
@@ -160,12 +160,12 @@ def context(
     counted: bool = True,
     **scope: Unpack[ScopeIds],
 ) -> PromptContext:
-    """Return what is remembered as ready text for a prompt, of at most `max_tokens` tokens.
+    """Return memories as text for a prompt, of at most `max_tokens` tokens.
 
-    First what is pinned, then memories with the tag `instruction`, then what is known about
-    the user, then the hits that may answer the question, or the latest memories without one.
-    The text has dates and ids and says that it is data; its budget counts everything that is in
-    it. `types` and `where` choose the memories, and `counted` is as in `recall`.
+    First pinned memories, then those with the tag `instruction`, then facts about the user, then
+    the hits that may have the answer, or the latest memories without a question. The text has
+    dates and ids and says that it is data; its budget covers everything in it. `types` and
+    `where` choose the memories, and `counted` is as in `recall`.
 
     Raises:
         InvalidInputError: an argument is wrong.
@@ -202,13 +202,13 @@ def context(
 
 
 def memory_line(memory: Remembered) -> str:
-    """Return a memory as one line: since when, what, and the start of its id."""
+    """Return a memory as one line: its date, its text, and the prefix of its id."""
     said = f"{memory.speaker}: {memory.text}" if memory.speaker else memory.text
     return _line(memory.valid_from.date().isoformat(), said, memory.id)
 
 
 def hit_line(hit: Hit, *, quoted: bool = False) -> str:
-    """Return a hit as one line, with what speaks against it; in quotes, with its origin."""
+    """Return a hit as one line, with its conflicts; if `quoted`, in quotes with its origin."""
     node = hit.node
     said = node.content if hit.summary is None else hit.summary.content
     text = said or node.name
@@ -232,6 +232,6 @@ def _see(ident: Id | None) -> str:
 
 
 def _line(day: str, text: str, ident: Id) -> str:
-    # One memory, one line, whatever its content pretends to be; nor may it end the block.
+    # One memory, one line: its content cannot end the block.
     plain = visible(" ".join(text.split())).replace("</", "< /")
     return f"- [{day} {str(ident)[:ID_DIGITS]}] {plain}"

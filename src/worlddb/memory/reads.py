@@ -1,4 +1,4 @@
-"""Memory reads: recall, list, read, and whose memories there are."""
+"""Memory reads: recall, list and read memories, inside the scopes of a caller."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 def summaries_first(found: Recall, view: View, max_tokens: int | None) -> Recall:
     """Return an answer with summaries first.
 
-    A hit that a present summary was derived from gives its place to that summary; what no summary
-    stands for follows. A summary that lacks what was said since is left out until it is made anew.
+    A hit that a summary in the answer was derived from gives its place to that summary; hits
+    without a summary follow. A summary that lacks later texts is left out until it is refreshed.
     """
     reader, moment = view.reader, view.moment
     rows = {hit.id: row for hit in found if (row := reader.node_row(hit.id)) is not None}
@@ -89,7 +89,7 @@ def summaries_first(found: Recall, view: View, max_tokens: int | None) -> Recall
 
 
 def _fitting(hits: list[Hit], max_tokens: int | None) -> list[Hit]:
-    """Return the hits that together have at most so many tokens."""
+    """Return the first hits that together have at most so many tokens."""
     if max_tokens is None:
         return hits
     kept: list[Hit] = []
@@ -130,7 +130,7 @@ def granted(
 class MemoryReader:
     """Reads the memories of one caller. No call here asks a language model.
 
-    Unless it `counts`, what it finds does not become more often recalled by that.
+    With `counts` False, its reads do not count as recalls.
     """
 
     db: WorldDB
@@ -149,12 +149,12 @@ class MemoryReader:
     def by_grant(self, scope: Mapping[str, Any], ask: Callable[[MemoryReader], R]) -> R:
         """Return an answer from the caller's own scopes, or from named scopes that grants open.
 
-        A grant counts that still stands after the answer was found: then all of it may be seen.
+        Grants are checked again after the answer, so that all of it may be seen.
         """
-        scopes = self.scopes.acting(scope)
+        scopes = self.scopes.with_grants(scope)
         while scopes is not self.scopes:
             found = ask(replace(self, scopes=scopes))
-            before, scopes = scopes, self.scopes.acting(scope)
+            before, scopes = scopes, self.scopes.with_grants(scope)
             if scopes == before:
                 return found
         return ask(self)
@@ -182,21 +182,22 @@ class MemoryReader:
     ) -> Recall:
         """Return what is remembered about `query`, best first, each hit with its reasons.
 
-        `names` count as said in the question. Without a question, the hits are the memories about
-        these names, then those that mention them, the newest first.
+        `names` count like names in the question. Without a question, the hits are the memories
+        about these names, then those that mention them, the newest first.
 
         A hit is inside every kind of scope that is given, and inside any of several values of one.
-        `as_of` asks what was true then, `known_at` what was known then; `at` is when the question
-        is asked, for words like "last week". `where` is a filter that holds before anything is
-        ranked: `{"project": "x", "priority": {"$gte": 2}}`, with `$eq $ne $in $nin $gt $gte $lt
-        $lte $exists $contains $and $or $not`, over metadata keys, tags, type, source, speaker and
-        the times valid_from, valid_to and known_from. With `summaries="first"` a summary takes the
-        place of the details it was derived from, and summaries come before the rest.
+        `as_of` asks for what was true at a time, `known_at` for what was known then; `at` is the
+        time of the question, for words like "last week". `where` is a filter that is applied
+        before the ranking: `{"project": "x", "priority": {"$gte": 2}}`, with `$eq $ne $in $nin
+        $gt $gte $lt $lte $exists $contains $and $or $not`, over metadata keys, tags, type,
+        source, speaker and the times valid_from, valid_to and known_from. With
+        `summaries="first"` a summary replaces the details that it was derived from, and
+        summaries come before the rest.
 
-        The result and each hit have a `confidence`, the probability that they hold an answer. With
-        `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
-        receipt, which `verify_receipt` checks. With `counted=False` the hits do not become more
-        often recalled by it: for somebody who only looks.
+        The result and each hit have a `confidence`, the probability that they have the answer.
+        With `min_confidence`, hits below it are left out. With `receipt` the answer has a signed
+        receipt, which `verify_receipt` checks. With `counted=False` the read does not count as a
+        recall of the hits.
 
         Raises:
             InvalidInputError: an empty or huge question, or an argument is wrong.
@@ -211,9 +212,9 @@ class MemoryReader:
         reader = self if counted else replace(self, counts=False)
         if not receipt:
             return reader._answer(query or "", scope, **asked)
-        from worlddb.memory.receipts import receipted
+        from worlddb.memory.receipts import recall_with_receipt
 
-        return receipted(reader, query or "", scope, **asked)
+        return recall_with_receipt(reader, query or "", scope, **asked)
 
     def _answer(
         self,
@@ -346,7 +347,7 @@ class MemoryReader:
     ) -> MemoryPage:
         """Return a page of the memories in the caller's own scopes; see `list`.
 
-        With `trusted`, a session is without the turns that are not trusted in full.
+        With `trusted`, the text of a session has only its fully trusted turns.
 
         Raises:
             InvalidInputError, RejectedError: as `list`.
@@ -406,7 +407,7 @@ class MemoryReader:
             return {node.id for node in nodes if levels.of(node) == FULL}
 
     def warm(self) -> None:
-        """Load now what the first recall would wait for: the embedder and the usual scope.
+        """Load what the first recall needs: the embedder and the default scope.
 
         Raises:
             ProviderError: the embedder failed or is missing.
@@ -427,7 +428,7 @@ class MemoryReader:
             InvalidInputError: no page here ends with it.
         """
         row = None if cursor is None else row_of_cursor(view.reader, cursor)
-        # Without bounds a page may go on after what has left the scope since.
+        # Without bounds, the cursor may name a memory that has left the scope since.
         if row is not None and self.scopes.bounds and not view.keep_world([row]):
             raise no_cursor(cursor)
         return row
@@ -477,7 +478,7 @@ class MemoryReader:
     def _superseding(
         self, view: View, rows: Sequence[int]
     ) -> tuple[dict[int, Ids], dict[int, Ids]]:
-        """Return what each row supersedes, and what has superseded it; never out of bounds."""
+        """Return what each row supersedes, and what supersedes it, inside the bounds."""
         reader, known = view.reader, view.moment.known
         found = reader.edges_at(rows, "both", ("supersedes",), known)
         ends = {end for item in found for end in (item.source, item.target)}
@@ -508,7 +509,7 @@ def row_of_cursor(reader: Reader, cursor: str) -> int:
 
 
 def no_cursor(cursor: str | None) -> InvalidInputError:
-    """Return the error for a cursor that no page ends with."""
+    """Return the error for an invalid cursor."""
     return InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
 
 
@@ -527,7 +528,7 @@ def _text(
     if node.type not in WHOLES or node.content:
         return node.content or node.name
     found = reader.nodes(reader.children(row, moment.known), moment.known)
-    # Of a session that has ended everything has; of one that goes on, what is still so.
+    # All parts of an ended session; the live parts of a live one.
     parts = [
         part
         for _, part in sorted(found.items())

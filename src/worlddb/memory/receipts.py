@@ -1,15 +1,14 @@
-"""Receipts: signed statements of what a recall answered, and exports of all that a scope holds.
+"""Receipts: signed statements of the answer of a recall, and exports of a scope.
 
-The payload of a receipt says what was asked (as a digest), in which scope, at which times, by which
-code, settings and embedder, on which commit, and the ids of the hits with their ranks and
-confidence. To verify a receipt, the same question is asked again as of what was known then, and the
-bytes of both payloads are compared.
+The payload of a receipt has the digest of the question, its scope and times, the code, settings and
+embedder, the commit, and the ids of the hits with their ranks and confidence. To verify a receipt,
+the same question is asked again as of the time of the receipt, and both payloads are compared.
 
-The question itself stands beside the signed part, with a random blind. Without the blind, a short
-question could be guessed from its digest. `asked` may be left out when a receipt is passed on; then
-only the signature can be checked.
+The question is stored beside the signed part, with a random blind: without the blind, a short
+question could be guessed from its digest. Without the question (`asked`), only the signature can be
+checked.
 
-`export_scope` returns all memories of one person as data that can be handed over.
+`export_scope` returns all memories of one person as data to be handed over.
 """
 
 from __future__ import annotations
@@ -55,16 +54,16 @@ from worlddb.store.interface import Reader
 from worlddb.world_db import WorldDB
 
 EXPORT = "application/vnd.worlddb.export-receipt.1+json"
-PARTS = ("memories", "files", "reads")  # What the digest of an export covers.
+PARTS = ("memories", "files", "reads")  # The parts that the digest of an export covers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeExport(Plain):
-    """All memories in a scope, retired ones too, with their whole texts, and its present files.
+    """All memories in a scope with their whole texts, also retired ones, and its present files.
 
-    `reads` is the record of who recalled what of the scope, if the store audits reads; a bound
-    caller does not get it. `digest` is the blake3 of all three as canonical JSON. `receipt`, if one
-    was asked for, is a signed envelope with scope, time, root state, numbers and digest.
+    `reads` are the recorded reads of the scope, if the store audits reads; a bound caller does not
+    get them. `digest` is the blake3 of all three as canonical JSON. `receipt`, if requested, is a
+    signed envelope with scope, time, root state, numbers and digest.
     """
 
     scope: ScopeName
@@ -89,10 +88,10 @@ def export(
     confirm: str | bool | None = None,
     **scope: Unpack[ScopeIds],
 ) -> ScopeExport:
-    """Return everything that is remembered in one scope, retired or not, to be handed over.
+    """Return all memories and files in one scope, retired or not, to be handed over.
 
-    With `receipt` it has a signed receipt of what was exported. `confirm`, if given, has to be
-    True or the scope's value. To remove it, see `erase`.
+    With `receipt` the export has a signed receipt. `confirm`, if given, must be True or the scope's
+    value. To remove the data, see `erase`.
 
     Raises:
         InvalidInputError: not exactly one scope is named, or another one is confirmed.
@@ -104,7 +103,7 @@ def export(
     groups = reader.scopes.groups(scope)
     if confirm is not None:
         check_confirmed(confirm, named, "export")
-    # What is inside scopes of two kinds is not a world, so it has no files.
+    # The intersection of two scopes is not a world, so it has no files.
     is_whole = groups == ((named[0],),)
     with reader.scopes.viewing(groups, ended=True) as view:
         rows = generations(view.reader, named[0])[-1:]
@@ -147,7 +146,7 @@ PRIVATE_PARTS = ("query", "names", "where")
 """What a question says; only its digest is signed."""
 OPTIONS = ("k", "max_tokens", "min_confidence", "types", "include_retired", "summaries")
 TIMES = ("as_of", "at")
-DIGITS = 6  # Of a confidence: more than anybody reads, fewer than rounding on machines differs in.
+DIGITS = 6  # Of a confidence: coarser than the rounding differences between machines.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,9 +154,9 @@ class Verification(Plain):
     """The result of verifying a receipt.
 
     `signed`: the key has signed it. `same`: the question, asked again as of then, has the same
-    answer, byte for byte; what was erased is erased; what was exported is the export beside it.
-    None if that was not looked at. `differences` name what is not the same; other code or another
-    embedder may answer differently.
+    answer, byte for byte; erased texts are erased; the export is the signed one. None if that was
+    not checked. `differences` names the differing parts; other code or another embedder may answer
+    differently.
     """
 
     signed: bool
@@ -180,7 +179,9 @@ class _Asked:
     asked_at: str
 
 
-def receipted(reader: MemoryReader, query: str, scope: Mapping[str, Any], **options: Any) -> Recall:
+def recall_with_receipt(
+    reader: MemoryReader, query: str, scope: Mapping[str, Any], **options: Any
+) -> Recall:
     """Return the answer of `MemoryReader.recall` with a signed receipt.
 
     Raises:
@@ -193,7 +194,7 @@ def receipted(reader: MemoryReader, query: str, scope: Mapping[str, Any], **opti
     now = db.engine.clock()
     last = _last_known(db, scopes)
     known = options.pop("known_at", None)
-    # A commit to come could still have a time that lies between the last commit and now.
+    # A later commit could still get a time between the last commit and now.
     known_at = last if known is None else min(last, from_micros(to_micros(known, "known_at")))
     given = {"query": query, **options}
     asked = _Asked(
@@ -211,7 +212,7 @@ def receipted(reader: MemoryReader, query: str, scope: Mapping[str, Any], **opti
     return replace(found, receipt=envelope | {"asked": dict(asked.said)})
 
 
-def asked_again(db: WorldDB, own: CallerScopes, payload: bytes, said: object) -> Verification:
+def verify_recall(db: WorldDB, own: CallerScopes, payload: bytes, said: object) -> Verification:
     """Ask the question of a signed payload again, for the caller with these scopes."""
     signed = json.loads(payload)
     if not isinstance(said, Mapping):
@@ -227,7 +228,7 @@ def asked_again(db: WorldDB, own: CallerScopes, payload: bytes, said: object) ->
         asked_at=signed["asked_at"],
     )
     # A bound caller may verify only receipts of its own scope, or of one that it may read.
-    own.acting(asked.scope).groups(asked.scope)
+    own.with_grants(asked.scope).groups(asked.scope)
     scopes = CallerScopes(store=own.store, clock=own.clock)
     _, made = _answer(_uncounted(db), scopes, asked)
     differences = tuple(key for key in sorted(signed | made) if signed.get(key) != made.get(key))
@@ -274,7 +275,7 @@ def _answer(
 
 
 def _witness(reader: Reader, groups: Groups, asked: _Asked) -> dict[str, Any]:
-    """Return the commit and the root state of that time; of a bound caller, its scope's state."""
+    """Return the commit and the root state of a time; for a bound caller, its scope's state."""
     seq = reader.commit_at(to_micros(asked.known_at, "known_at"))
     if seq is None:
         return {"commit": None, "commit_hash": None, "root_state": EMPTY.hex()}
@@ -290,7 +291,7 @@ def _witness(reader: Reader, groups: Groups, asked: _Asked) -> dict[str, Any]:
 
 
 def _last_known(db: WorldDB, scopes: CallerScopes) -> datetime:
-    """Return the time of the last commit that the caller may know of."""
+    """Return the time of the last commit that the caller can see."""
     if not scopes.bounds:
         with db.engine.store.read() as reader:
             return from_micros(reader.head().time)
@@ -301,7 +302,7 @@ def _last_known(db: WorldDB, scopes: CallerScopes) -> datetime:
 
 
 def _at_time(db: WorldDB, now: int) -> WorldDB:
-    """Return an open store whose clock stands still."""
+    """Return an open store with a fixed clock."""
     return _with_engine(db, clock=lambda: now)
 
 
@@ -328,7 +329,7 @@ def _iso(time: Any) -> str | None:
 
 @cache
 def code_digest() -> str:
-    """Return a digest of every file of this package: the code that answers."""
+    """Return a digest of every file of this package, which identifies the code."""
     import worlddb
 
     folder = Path(worlddb.__file__).parent
@@ -343,7 +344,7 @@ def code_digest() -> str:
 
 @cache
 def settings_digest() -> str:
-    """Return a digest of the settings that recalls have by themselves."""
+    """Return a digest of the default settings of recalls."""
     from worlddb.recall.asked_question import DEFAULT_SETTINGS
 
     return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()
@@ -352,7 +353,7 @@ def settings_digest() -> str:
 def prove_history(reader: MemoryReader, since: int = 0) -> HistoryProof:
     """Return a proof that nothing was rewritten up to commit `since`.
 
-    `worlddb.verify_history` checks it, with the log heads that you kept.
+    `worlddb.verify_history` checks it against log heads that you have saved.
 
     Raises:
         InvalidInputError, NotFoundError: there is no such commit.
@@ -362,10 +363,10 @@ def prove_history(reader: MemoryReader, since: int = 0) -> HistoryProof:
     return reader.db.prove_history(since)
 
 
-# Receipt verification: has this store's key signed a receipt, and is it still so?
+# Receipt verification: whether this store's key signed a receipt, and whether it still holds.
 #
-# A receipt of a recall is asked again, one of an erasure is compared with the store, and one of an
-# export with the export that it stands in.
+# The question of a recall is asked again, an erasure is compared with the store, and an export with
+# its own data.
 
 TENANT_ERASURE = "application/vnd.worlddb.tenant-erasure.1+json"
 KINDS = (RECALL_RECEIPT, ERASURE, EXPORT, TENANT_ERASURE)
@@ -380,13 +381,12 @@ def verify_receipt(
     public_key: bytes | str | None = None,
     again: bool = True,
 ) -> Verification:
-    """Check the signature of a receipt, and whether what it says is still so.
+    """Check the signature of a receipt, and whether its content still holds.
 
-    The question of a recall is asked again as of then, and the answers are compared. What a
-    receipt of `erase` names must be erased, by its commit. A receipt of `export` must fit the
-    export; give that whole. `public_key` is the key that must have signed it, as 32 bytes or 64
-    hex digits; by default the key of this store. With `again=False` only the signature is
-    checked.
+    The question of a recall is asked again as of then, and the answers are compared. The texts in
+    a receipt of `erase` must be erased, by its commit. For a receipt of `export`, give the whole
+    export. `public_key` is the key that must have signed it, as 32 bytes or 64 hex digits; by
+    default the key of this store. With `again=False` only the signature is checked.
 
     Raises:
         FormatError: it is not a receipt.
@@ -402,14 +402,14 @@ def verify_receipt(
     payload = opened_payload(envelope, kind, _public_key(db, public_key))
     if payload is None:
         return Verification(signed=False, same=None)
-    if not again or kind == TENANT_ERASURE:  # No store is left to compare that one with.
+    if not again or kind == TENANT_ERASURE:  # An erased tenant has no store to compare with.
         return Verification(signed=True, same=None)
     if kind == RECALL_RECEIPT:
-        return asked_again(db, own, payload, envelope.get("asked"))
+        return verify_recall(db, own, payload, envelope.get("asked"))
     told = json.loads(payload)
     if kind == ERASURE:
         if told["scope"]:  # A bound caller may verify only receipts of its own scope.
-            own.acting(told["scope"]).groups(told["scope"])
+            own.with_grants(told["scope"]).groups(told["scope"])
         return _compared(erasure_differences(db.engine.store, told))
     if not all(isinstance(receipt.get(part), list) for part in PARTS):
         raise InvalidInputError("this receipt has no export around it; check its signature alone")
@@ -418,7 +418,7 @@ def verify_receipt(
 
 
 def receipt_in(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the receipt in the answer of a call; a receipt alone is returned as it is."""
+    """Return the receipt in the answer of a call; a receipt itself is returned unchanged."""
     found = (given[name] for name in WRAPPED if isinstance(given.get(name), Mapping))
     return next(found, given)
 

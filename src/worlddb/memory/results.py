@@ -1,4 +1,4 @@
-"""What the memory API returns: plain values that say what was done and what is there."""
+"""Memory results: the values that the calls of `Memory` return."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Page(Plain, Generic[T]):
 
 # Read page: the latest entries of the record of reads.
 
-PAGE_MAX = 1_000  # Bounds one answer; the file itself has the rest.
+PAGE_MAX = 1_000  # Bounds one answer; the file has all reads.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class ReadPage(Page[ReadEntry]):
     left: int
 
 
-# What the memory API returns.
+# Memories, scopes, proposals and conflicts.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,14 +72,14 @@ class Linked(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written(Plain):
-    """What a write did.
+    """The result of a write.
 
-    `created` is False if it was known already; then `id` is the memory that says so. `commit` is
-    None if nothing had to be written; `root_state` is the store's address afterwards. For a
-    bound caller both have the number and the address of its own scope instead. `pending` is why a
-    model's part of the extraction waits for `extract_pending`, None if it does not. `left_out` says
-    which relations of the text were not written, and why. `secrets` are the kinds of secrets that
-    the text had, such as "api key"; `set_trust` says what becomes of them.
+    `created` is False if the text was known; then `id` is the memory that has it. `commit` is None
+    if nothing had to be written; `root_state` is the store's address afterwards. For a bound caller
+    both have the number and the address of its own scope instead. `pending` is why the model's part
+    of the extraction waits for `extract_pending`; None if it does not. `left_out` lists the
+    relations of the text that were not written, with reasons. `secrets` are the kinds of secrets in
+    the text, such as "api key"; `set_trust` decides what to do with them.
     """
 
     id: Id
@@ -97,9 +97,9 @@ class Written(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retired(Plain):
-    """What a retirement ended: memories, and what had been derived from them alone.
+    """The result of a retirement: the ended memories, and nodes derived from them alone.
 
-    Empty if all of it had ended before. Everything can still be read with `include_retired`.
+    Empty if all of them had ended before. All are still readable with `include_retired`.
     """
 
     ids: tuple[Id, ...]
@@ -113,11 +113,11 @@ class Retired(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered(Plain):
-    """One memory as it is at the asked time.
+    """One memory as of the requested time.
 
-    The text of a session is what its turns say, one on each line. `actor` signed the commit that
-    wrote it; `origin` brought it in, and `trust` is how far the settings of its scope trust that.
-    `shared`: it lives outside the bounds of the caller; somebody else wrote it into a scope inside.
+    The text of a session has its turns, one on each line. `actor` signed the commit that wrote it;
+    `origin` brought it in, and `trust` is its trust level by the settings of its scope. `shared`:
+    it lives outside the bounds of the caller and is a member of a scope inside.
     """
 
     id: Id
@@ -140,13 +140,13 @@ class Remembered(Plain):
 
     @property
     def content(self) -> str:
-        """The text, by the name it has on a node."""
+        """The text, under the name that it has on a node."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPage(Page[Remembered]):
-    """Some memories, the latest first; `next_cursor` gets the next page, None at the end."""
+    """A page of memories, the latest first; `next_cursor` gets the next page, None at the end."""
 
     memories: tuple[Remembered, ...]
     next_cursor: str | None
@@ -154,10 +154,10 @@ class MemoryPage(Page[Remembered]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContext(Plain):
-    """What is remembered as text for a prompt; empty if nothing is.
+    """Memories as text for a prompt; empty if there are none.
 
-    `tokens` is what the text takes, rather too many than too few. `ids` are the memories in it, in
-    their order, `pinned` those that were pinned; `left_out` counts those that did not fit.
+    `tokens` is the estimated size of the text, rather too high than too low. `ids` are the memories
+    in it, in order, `pinned` those that are pinned; `left_out` counts those that did not fit.
     """
 
     text: str
@@ -190,7 +190,7 @@ class Scope(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopePage(Page[Scope]):
-    """Some scopes, in the order they came; `next_cursor` gets the next page, None at the end."""
+    """A page of scopes, the oldest first; `next_cursor` gets the next page, None at the end."""
 
     scopes: tuple[Scope, ...]
     next_cursor: str | None
@@ -198,7 +198,7 @@ class ScopePage(Page[Scope]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeProposal(Plain):
-    """Two names that may be the same, what speaks for it, and what was decided."""
+    """Two names that may be the same, the evidence, and the decision."""
 
     edge: Id
     left: Id
@@ -242,7 +242,7 @@ class ConflictPage(Page[ToldConflict]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPage(Page[Commit]):
-    """Some commits, the latest first; `next_cursor` gets the next page, None at the end."""
+    """A page of commits, the latest first; `next_cursor` gets the next page, None at the end."""
 
     commits: tuple[Commit, ...]
     next_cursor: str | None
@@ -250,7 +250,7 @@ class CommitPage(Page[Commit]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Soundness(Plain):
-    """What a check found; `commit` and `root_state` are those of a sound store."""
+    """The result of a check; `commit` and `root_state` are set for a sound store."""
 
     sound: bool
     problems: tuple[Problem, ...]
@@ -272,9 +272,9 @@ class Proven(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeTypeEntry(Plain):
-    """An edge type that holds in a scope: one that ships, a declared one, or a program's.
+    """An edge type that applies in a scope: built in, declared, or registered by a program.
 
-    `world` is the world it was declared or registered for; None if it ships.
+    `world` is the world that it was declared or registered for; None if it is built in.
     """
 
     type: str
@@ -286,6 +286,6 @@ class EdgeTypeEntry(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeTypes(Page[EdgeTypeEntry]):
-    """The edge types that hold in a scope, by name."""
+    """The edge types that apply in a scope, by name."""
 
     types: tuple[EdgeTypeEntry, ...]

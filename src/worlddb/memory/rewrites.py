@@ -1,11 +1,10 @@
-"""Rewrites: replace the text of a memory, and write a document or what has changed in it.
+"""Rewrites: replace the text of a memory, and write a new version of a document.
 
     passages ──compared with the store──▶ kept · replaced · ended · new ──▶ draft and part changes
 
-A document is a world of type Document in a scope; its passages are its children. Each is named by
-the headings above it and has its position in the metadata. A passage with the same text under the
-same headings keeps its node, wherever it stands now; only its position is updated. A document, and
-a document that is sent again, is one commit.
+A document is a world of type Document in a scope; its passages are its children. The name of a
+passage is its headings, its metadata have its position. A passage with the same text under the same
+headings keeps its node; only its position is updated. Each version of a document is one commit.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def _own_home(view: View, bounds: Groups, row: int, home: Id) -> Id:
 
 
 def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
-    """Return where names in a memory's text belong, the world it lies in, and its other worlds."""
+    """Return the world for names in a memory, the world it lives in, and its other worlds."""
     reader, moment = view.reader, view.moment
     parent = reader.parents([row])[row]
     assert parent is not None
@@ -119,7 +118,7 @@ def _homes(view: View, row: int) -> tuple[Id, Id, list[Id]]:
 
 
 def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
-    """Refuse to amend what has ended, or what is more than one text; with `whole`, it may be.
+    """Refuse to amend an ended memory, or one of several texts unless `whole` is set.
 
     Raises:
         ConflictError: the memory has ended, or it is a session or a document.
@@ -134,12 +133,14 @@ def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
     raise ConflictError(f"memory {node.id.short} {reason}")
 
 
-def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerms) -> Written:
+def write_amendment(
+    writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerms
+) -> Written:
     """Replace a memory by another text; see `Memory.amend`."""
     at, scope, origin = stated.at, stated.scope, origin_of_write(stated.origin, writer.origin)
     if not isinstance(text, str):
         raise InvalidInputError(f"text: give text, not {type(text).__name__}")
-    messages_of(text)  # An empty text is refused, as by `write`.
+    messages_of(text)  # Refuses an empty text, as `write` does.
     (message,), secrets = writer.without_secrets([Message(text=text)], scope)
     text = message.text
     (source, marks), more = writer.without_secret_values((stated.source, stated.marks), scope)
@@ -153,8 +154,8 @@ def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerm
         target = destination.locate(view.reader)
         names = scopes_of(view.reader, [row], view.moment)[row]
         last = view.reader.head().time
-    if same_text(text, old.content) and not _outlasts(given, old):
-        return writer.marked(old, names, given)
+    if same_text(text, old.content) and not _expires_later(given, old):
+        return writer.write_marks(old, names, given)
     speaker = {"Turn": old.name, "Passage": DOCUMENT}.get(old.type, "user")
     read = writer.engine.ingestion.draft(
         [Message(text=text, speaker=speaker)],
@@ -179,7 +180,7 @@ def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerm
         waiting=read.waiting,
         supersede=writer.supersede,
         replaces=old.id,
-        # A correction repeats most of the text, so it is trusted no more than that.
+        # A correction repeats most of the text, so it is trusted no more than the old text.
         origins=dict.fromkeys((one.key for one in draft.nodes), origins) if origins else {},
         caller=origin,
     )
@@ -187,7 +188,7 @@ def amended(writer: MemoryWriter, id: bytes | str, text: str, stated: StatedTerm
     return replace(done, secrets=secrets) if secrets else done
 
 
-def _outlasts(given: Marks, old: Node) -> bool:
+def _expires_later(given: Marks, old: Node) -> bool:
     """Return whether the new expiry is later than the present end of a memory."""
     if given.expires is None or old.valid_to is None:
         return False
@@ -197,7 +198,7 @@ def _outlasts(given: Marks, old: Node) -> bool:
 def _beginning(writer: MemoryWriter, old: Node, at: Instant | None, last: int) -> Instant:
     """Return when an amendment becomes valid: never before the memory that it supersedes.
 
-    Now is always after the `last` commit, also after a clock was set back.
+    Now is always after the `last` commit, even if the clock was set back.
 
     Raises:
         InvalidInputError: `at` is earlier.
@@ -218,14 +219,14 @@ ALIKE_MAX = 64  # Documents of one name in one scope: the live one is among the 
 
 
 @dataclass(frozen=True, slots=True)
-class KeptDocument:
-    """A document in the store and its live passages."""
+class StoredDocument:
+    """A document in the store, and its live passages."""
 
     node: Node
     passages: tuple[Node, ...]
 
 
-def kept_document(reader: Reader, world: int, name: str, now: int) -> KeptDocument | None:
+def stored_document(reader: Reader, world: int, name: str, now: int) -> StoredDocument | None:
     """Return the live document of a name that lives in a world."""
     for row in reader.alike([content_key(TYPE, name, "", world)], 0, ALIKE_MAX):
         node = reader.nodes([row])[row]
@@ -238,7 +239,7 @@ def kept_document(reader: Reader, world: int, name: str, now: int) -> KeptDocume
                 if part.type == WHOLES[TYPE] and _lives(part, now)
             ]
             parts.sort(key=lambda part: part.metadata.get("number", 0))
-            return KeptDocument(node, tuple(parts))
+            return StoredDocument(node, tuple(parts))
     return None
 
 
@@ -248,29 +249,29 @@ def _lives(node: Node, now: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:
-    """Which passages of a document are new, and what becomes of those that were there.
+    """The new passages of a document, and the changes of its stored passages.
 
-    `kept` and `replaced` are by the place of the passage in the document.
+    `kept` and `replaced` are by the index of the passage in the document.
     """
 
     document: DocumentText
     passages: Sequence[Passage]
-    there: KeptDocument | None
+    there: StoredDocument | None
     kept: Mapping[int, Node]
     replaced: Mapping[int, Node]
     ended: tuple[Node, ...]
 
     @property
     def fresh(self) -> list[int]:
-        """The places of the passages that are new."""
+        """The indexes of the new passages."""
         return [place for place in range(len(self.passages)) if place not in self.kept]
 
     def messages(self) -> list[Message]:
-        """Return the new passages as an extractor reads them."""
+        """Return the new passages as messages for an extractor."""
         return [Message(text=self.passages[at].text, speaker=DOCUMENT) for at in self.fresh]
 
     def draft(self, read: Draft, messages: Sequence[Message]) -> Draft:
-        """Return what an extractor read in the messages as a document of passages."""
+        """Return the extractor's draft as a document of passages."""
         read = chat_draft(read, messages, session=True)
         names = {turn_key(at): self.passages[place].path for at, place in enumerate(self.fresh)}
         nodes = []
@@ -312,7 +313,7 @@ class DocumentChange:
         return told | ({"title": title} if title else {})
 
     def _place(self, place: int) -> dict[str, Any]:
-        """Return where a passage stands: its number from 1, headings, characters and page."""
+        """Return the position of a passage: its number from 1, headings, characters and page."""
         passage = self.passages[place]
         told: dict[str, Any] = {
             "document": self.document.name,
@@ -325,17 +326,17 @@ class DocumentChange:
 
 
 def _changed(node: Node, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that a node does not have yet."""
+    """Return the metadata that a node lacks."""
     return {key: value for key, value in wanted.items() if node.metadata.get(key) != value}
 
 
 def document_change(
-    document: DocumentText, passages: Sequence[Passage], there: KeptDocument | None
+    document: DocumentText, passages: Sequence[Passage], there: StoredDocument | None
 ) -> DocumentChange:
-    """Compare a document with what the store has of it.
+    """Compare a document with its stored version.
 
-    A passage is kept if heading path and text are the same. Otherwise it takes the place of the
-    first one left over with the same text, or else with the same heading path.
+    A passage is kept if heading path and text are the same. Otherwise it replaces the first
+    remaining passage with the same text, or else with the same heading path.
     """
     old = list(there.passages) if there is not None else []
     kept: dict[int, Node] = {}
@@ -359,17 +360,17 @@ def document_change(
 
 @dataclass(frozen=True, slots=True)
 class DocumentDestination:
-    """The scopes of a document, and the document there if it was written before."""
+    """The scopes of a document, and its stored version, if any."""
 
     scopes: ScopeDestination
     name: str
-    there: KeptDocument | None = None
+    there: StoredDocument | None = None
 
-    def find(self, reader: Reader, row: int | None) -> KeptDocument | None:
+    def find(self, reader: Reader, row: int | None) -> StoredDocument | None:
         """Return the document on this snapshot."""
         if row is None or self.scopes.strangers:
-            return None  # What goes to others is a document of its own.
-        return kept_document(reader, row, self.name, reader.head().time)
+            return None  # A document that is written into another's scope is a new one.
+        return stored_document(reader, row, self.name, reader.head().time)
 
     def locate(self, reader: Reader) -> Target:
         """Return where the scopes are on this snapshot.
@@ -380,10 +381,10 @@ class DocumentDestination:
         target = self.scopes.locate(reader)
         if self.find(reader, target.home_row) != self.there:
             raise ChatMovedError("another writer changed this document; write it again")
-        return self.anchored(target)
+        return self.with_anchors(target)
 
-    def anchored(self, target: Target) -> Target:
-        """Return a target whose draft means the document in the store."""
+    def with_anchors(self, target: Target) -> Target:
+        """Return a target whose draft refers to the stored document."""
         if self.there is None:
             return target
         return replace(target, anchors={SESSION: self.there.node.id})
@@ -405,9 +406,9 @@ def write_document(writer: MemoryWriter, given: DocumentInput, stated: StatedTer
             destination = DocumentDestination(scopes, document.name)
             there = destination.find(reader, located.home_row)
             destination = replace(destination, there=there)
-            target = destination.anchored(located)
+            target = destination.with_anchors(located)
         if target.written is not None:
-            return writer.known(target.written)
+            return writer.written_before(target.written)
         change = document_change(document, passages, there)
         try:
             request = _request(writer, change, destination, target, last, terms)
@@ -450,7 +451,7 @@ def _request(
         metadata=marks.metadata,
         parts=change.parts(marks.metadata or {}, None if at is None else from_micros(when)),
         waiting=waiting,
-        supersede=False,  # A document states what holds in it, not what holds for its owner.
+        supersede=False,  # A document states its own claims, not claims of its owner.
         origins={key: (terms.origin,) for key in keys if terms.origin is not None},
         caller=terms.origin,
     )

@@ -2,11 +2,11 @@
 
     Grant, in user:bob ──refers_to──▶ user:ada         "user:ada may read user:bob"
 
-A grant is a memory of the scope that it opens. So it is journalled, both clocks hold for it, it
-ends by its own time, and to revoke it is to retire it. Only this module writes the edge that makes
-a text a grant. The edge leads to the scope as it is now: who gets a purged name later has nothing.
+A grant is a memory of the scope that it opens. So it is journalled, both clocks apply to it, it can
+expire, and revoking it is retiring it. Only this module writes the edge that makes a text a grant.
+The edge leads to the present scope of a name: a later scope with a purged name has no grants.
 
-Whatever the question is about, the grants that stand now decide what the caller may see now.
+The grants that are valid now decide what a caller may see, whatever time a question is about.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ TEXTS: dict[Right, str] = {
     "write": "{} may write into {}",
     "refused": "{} may not write into {}",
 }
-RIGHT = "grant"  # The key of the right in the metadata of a grant's edge.
-ALIKE_MAX = 8  # Grants with one text; of these only the last can stand.
+RIGHT = "grant"  # The metadata key of the right, on a grant's edge.
+ALIKE_MAX = 8  # Grants with one text; only the last can be valid.
 SCOPES_PER_READ = 1_000  # Bounds the memory of one read.
-EVERY_GRANT = 1 << 31  # No scope has as many nodes.
-ALWAYS = 0  # A time before any grant has ended.
+EVERY_GRANT = 1 << 31  # Above the number of nodes of any scope.
+ALWAYS = 0  # Before the end of any grant.
 BY_GRANT: Origin = "tool"
 """What comes from another scope is at best trusted as what strangers may have written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant(Plain):
-    """Who (`to`) may do what in a scope, and until when; None for no end.
+    """A right of one scope (`to`) in another one, and its expiry; None for no end.
 
-    The right is read or write; "refused" means that the scope takes nothing from them. `actor`
-    gave it. It has `ended` if it was revoked, or its time is over.
+    The right is read or write; "refused" means that the scope accepts nothing from them. `actor`
+    gave it. It has `ended` if it was revoked or has expired.
     """
 
     id: Id
@@ -88,18 +88,18 @@ class Grants(Page[Grant]):
 
 
 def _world(reader: Reader, scope: ScopeName) -> list[int]:
-    """Return the row of a scope if it is there and was not purged."""
+    """Return the row of a scope if it exists and was not purged."""
     rows = generations(reader, scope)[-1:]
     return [] if reader.closed_by(rows) else rows
 
 
-def standing(
+def standing_grants(
     reader: Reader, scope: ScopeName, to: Iterable[ScopeName], right: Right, now: int
 ) -> list[Id]:
-    """Return the grants of a right to any of some scopes that stand now."""
+    """Return the valid grants of a right to any of some scopes."""
     callers = {row for one in to for row in _world(reader, one)}
     texts = {TEXTS[right].format(one, scope) for one in to}
-    # First by what refers to the caller: whether a scope is there at all, no time must tell.
+    # First by references to the caller, so that the time does not show whether a scope exists.
     told = reader.edges_at(sorted(callers), "in", ("refers_to",)) if callers else []
     if not any(body.content in texts for body in reader.bodies({one.source for one in told})):
         return []
@@ -124,10 +124,10 @@ def standing(
 def opened_bounds(
     reader: Reader, bounds: Groups, named: Mapping[ScopeKind, Sequence[ScopeName]], now: int
 ) -> Groups:
-    """Return the bounds of a read that names scopes: its own, or by grants others in their place.
+    """Return the bounds of a read that names scopes: its own, or scopes opened by grants.
 
-    A granted scope takes the place of the bound that it was granted to, where the call names no
-    scope of that kind. Bounds of other kinds hold as before.
+    A granted scope replaces the bound that it was granted to, if the call names no scope of that
+    kind. Bounds of other kinds apply as before.
     """
     own = by_kind(bounds)
     opened: dict[ScopeKind, tuple[ScopeName, ...]] = dict(own)
@@ -135,19 +135,19 @@ def opened_bounds(
         strangers = set(group) - set(own.get(kind, ()))
         holders = [kind] if kind in own else [one for one in own if one not in named]
         for holder in holders if strangers else ():
-            if all(standing(reader, one, own[holder], "read", now) for one in strangers):
+            if all(standing_grants(reader, one, own[holder], "read", now) for one in strangers):
                 opened.pop(holder, None)
                 opened[kind] = tuple(group)
                 break
     return tuple(opened.values())
 
 
-def admitted(
+def granted_strangers(
     reader: Reader, caller: CallerScopes, strangers: Iterable[ScopeName], now: int
 ) -> list[ScopeName]:
-    """Return those scopes outside the bounds that a grant lets the caller write into.
+    """Return those scopes outside the bounds that the caller may write into by a grant.
 
-    The others are of kinds that whoever bound the caller has opened (`writes_into`).
+    The others are of kinds that the caller's token or bounds allow (`writes_into`).
 
     Raises:
         RejectedError: one is not open to the caller, whether it exists or not.
@@ -158,9 +158,9 @@ def admitted(
         holders = [own[scope.kind]] if scope.kind in own else list(own.values())
         to = [one for group in holders for one in group]
         is_open = scope.kind in caller.writes_into and scope.kind not in own
-        if standing(reader, scope, to, "write", now):
+        if standing_grants(reader, scope, to, "write", now):
             granted.append(scope)
-        elif not is_open or standing(reader, scope, to, "refused", now):
+        elif not is_open or standing_grants(reader, scope, to, "refused", now):
             raise RejectedError(
                 f"{scope} is not yours, so you may not write into it; leave {scope.kind}_id out, "
                 "or ask its owner for a grant"
@@ -171,16 +171,20 @@ def admitted(
 def guest_worlds(
     reader: Reader, caller: CallerScopes, worlds: Iterable[Id], now: int
 ) -> tuple[set[Id], set[Id]]:
-    """Return the scopes that a grant has opened to a bound caller, and those where it has ended."""
+    """Return the scopes opened to a bound caller by a valid grant, and by an ended one."""
     opened: set[Id] = set()
     ended: set[Id] = set()
     to = [one for group in caller.bounds for one in group]
     for world in worlds if to else ():
         row = reader.node_row(world)
         scope = None if row is None else _scope_name(reader, [row])
-        if scope is not None and scope not in to and standing(reader, scope, to, "write", ALWAYS):
+        if (
+            scope is not None
+            and scope not in to
+            and standing_grants(reader, scope, to, "write", ALWAYS)
+        ):
             opened.add(world)
-            if not standing(reader, scope, to, "write", now):
+            if not standing_grants(reader, scope, to, "write", now):
                 ended.add(world)
     return opened, ended
 
@@ -203,12 +207,12 @@ class GrantKeeper:
         confirm: str | bool | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Grant:
-        """Let callers who are bound to another scope, such as "user:bob", read or write in one.
+        """Let callers of another scope, such as "user:bob", read or write in one.
 
-        The grant is a memory of that scope. It opens recall, context, list, read and query to those
-        who name the scope, or lets them write into it: what they write lives in their own scope, is
-        a member of this one, and is trusted as a tool is. It ends when it is revoked, or `until`
-        then. The same grant again takes the place of the old one. `confirm`, if given, has to be
+        The grant is a memory of that scope. It opens recall, context, list, read and query to
+        callers who name the scope, or lets them write into it: their memories live in their own
+        scope, are members of this one, and are trusted like a tool. It ends when it is revoked, or
+        at `until`. A new grant of the same right replaces the old one. `confirm`, if given, must be
         True or the scope's value.
 
         Raises:
@@ -218,7 +222,7 @@ class GrantKeeper:
             StorageError, ConflictError: the store cannot be written.
         """
         check_choice(right, "right", ("read", "write"))
-        named, receiver = self.scopes.owned(scope, "grant"), scope_named(to)
+        named, receiver = self.scopes.own_scope(scope, "grant"), scope_named(to)
         if confirm is not None:
             check_confirmed(confirm, [named], "grant")
         if named == receiver:
@@ -237,10 +241,10 @@ class GrantKeeper:
         right: Right,
         until: Instant | None = None,
     ) -> Grant:
-        home, receiver = (made_scope(tx, one) for one in (scope, to))
+        home, receiver = (ensure_scope(tx, one) for one in (scope, to))
         other: dict[Right, tuple[Right, ...]] = {"read": (), "write": ("refused",)}
         for old in (right, *other.get(right, ("write",))):
-            for ident in standing(tx.reader, scope, [to], old, self._now(tx.reader)):
+            for ident in standing_grants(tx.reader, scope, [to], old, self._now(tx.reader)):
                 tx.retire(ident)
         text = TEXTS[right].format(to, scope)
         node = tx.create_node(type=GRANT, content=text, parent=home, valid_to=until)
@@ -250,7 +254,7 @@ class GrantKeeper:
         return next(self._grants(tx.reader, [row]))
 
     def grants(self, *, include_ended: bool = False, **scope: Unpack[ScopeIds]) -> Grants:
-        """Return the grants that scopes have given or got; without a scope, all the caller may see.
+        """Return the grants that scopes have given or received; by default all visible ones.
 
         Raises:
             InvalidInputError: a scope is badly named.
@@ -266,14 +270,14 @@ class GrantKeeper:
                 worlds = [row for one in some for row in _world(reader, one)]
                 edges = reader.edges_at(worlds, "in", ("refers_to",))
                 rows |= {item.source for item in edges}
-                # Who is bound by two kinds has no scope as a whole, so none that can be granted.
+                # A caller bound by two kinds owns no scope as a whole, so none can be granted.
                 for world in worlds if len(self.scopes.bounds) < 2 and named else ():
                     rows.update(reader.placed.typed(world, GRANT, "", 0, EVERY_GRANT))
             found = tuple(self._grants(reader, sorted(rows)))
         return Grants(grants=tuple(one for one in found if include_ended or not one.ended))
 
     def revoke(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Grant:
-        """End a grant, or a refusal, that one's own scope has given; both can still be read.
+        """End a grant, or a refusal, that the caller's scope has given; both stay readable.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such grant here.
@@ -292,10 +296,10 @@ class GrantKeeper:
         return replace(found[0], until=ended.valid_to, ended=True)
 
     def refuse(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Retired:
-        """Take a memory that somebody else wrote into a scope out of it, and take no more of them.
+        """Remove a memory of another writer from a scope, and accept no more of them.
 
-        The memory stays in the scope that it lives in. The grants to write here that this scope had
-        end, and a refusal takes their place, until it is revoked or another grant is given.
+        The memory stays in the scope that it lives in. The writer's grants to write here end, and a
+        refusal replaces them, until it is revoked or another grant is given.
 
         Raises:
             InvalidInputError: not an id, or not exactly one scope.
@@ -305,7 +309,7 @@ class GrantKeeper:
                 in full.
             StorageError: the store cannot be written.
         """
-        named = self.scopes.owned(scope, "refuse")
+        named = self.scopes.own_scope(scope, "refuse")
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             refuse_untrusted(tx.reader, self.origin, named)
             with self.scopes.viewing(((named,),), ended=True) as view:
@@ -349,8 +353,8 @@ class GrantKeeper:
             )
 
 
-def made_scope(tx: Transaction, named: ScopeName) -> Id:
-    """Return the world of a scope; it is made if it is new."""
+def ensure_scope(tx: Transaction, named: ScopeName) -> Id:
+    """Return the world of a scope; it is created if needed."""
     if rows := _world(tx.reader, named):
         return Id(tx.reader.world(rows[0]).id)
     generation = len(generations(tx.reader, named))
@@ -383,5 +387,5 @@ def _scope_name(reader: Reader, rows: Sequence[int]) -> ScopeName | None:
     world = reader.world(rows[-1])
     try:
         return scope_named(world.name) if world.type == SCOPE else None
-    except InvalidInputError:  # Somebody's own scope, named as they like.
+    except InvalidInputError:  # A caller's node with a scope's type.
         return None

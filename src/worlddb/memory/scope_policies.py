@@ -1,13 +1,13 @@
 """Scope policies: how long a scope keeps memories, which origins it trusts, how it treats secrets.
 
-A policy is metadata of the scope's node, so every change is a commit of the journal. It holds for
-what lives in the scope, not for members that live elsewhere. After `keep_days` without a change a
-memory is due, unless it is pinned. A *hold* keeps every memory in the scope, members included:
-neither a policy nor a call erases any of them.
+A policy is metadata of the scope's node, so every change is a commit of the journal. It applies to
+memories that live in the scope, not to members. A memory is due `keep_days` after its last change,
+unless it is pinned. A legal *hold* protects every memory in the scope, members included: neither a
+policy nor a call erases any of them.
 
-A text whose origin has the trust `quarantine` is written as a text that was never valid: no
-question finds it, and nothing is extracted from it. It waits until somebody who is trusted in full
-releases it, as a successor that is valid from then on, or rejects it. A rejection can be undone.
+A text whose origin has the trust `quarantine` is written with an empty validity: no question finds
+it, and nothing is extracted from it. Somebody with full trust releases it, as a successor that is
+valid from then on, or rejects it. A rejection can be undone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from worlddb.memory.endings import ALL, ends_with
 from worlddb.memory.memory_marks import PINNED
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import MemoryPage, Page, Remembered
-from worlddb.memory.scope_grants import made_scope
+from worlddb.memory.scope_grants import ensure_scope
 from worlddb.memory.scope_view import (
     CallerScopes,
     find_memory,
@@ -65,14 +65,14 @@ from worlddb.world_db import WorldDB
 from worlddb.write.node_rows import RETENTION, erased_with, held_scopes, is_held
 
 ACTOR = "retention"
-DAYS_MAX = 36_500  # A century; whoever means more means for ever.
+DAYS_MAX = 36_500  # A century; for longer, keep for ever.
 SCOPES_PER_READ = 1_000  # Bounds the memory of one read.
 Action = Literal["retire", "erase"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicy(Plain):
-    """How long the memories of a scope are kept (None: for ever), what then, and a legal hold."""
+    """How long the memories of a scope are kept (None: for ever), what happens then, and holds."""
 
     scope: ScopeName
     keep_days: int | None = None
@@ -89,7 +89,7 @@ class RetentionPolicies(Page[RetentionPolicy]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueMemories(Plain):
-    """What is due in one scope; `pinned` and `held` count what is old enough and stays."""
+    """The memories that are due in one scope; `pinned` and `held` count the protected ones."""
 
     scope: ScopeName
     then: Action
@@ -100,9 +100,10 @@ class DueMemories(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionReport(Plain):
-    """What policies did, or would do with `dry_run`; `erasure` is the receipt of what was erased.
+    """The effects of policies, or with `dry_run` those they would have.
 
-    `retired` are the memories that ended, with their parts and what rested on them alone.
+    `retired` are the ended memories, with their parts and nodes derived from them alone; `erasure`
+    is the receipt of an erasure.
     """
 
     dry_run: bool
@@ -138,12 +139,11 @@ class RetentionKeeper:
         hold: Literal["on", "off"] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> RetentionPolicy:
-        """Change how long the memories that live in one scope are kept, as a commit.
+        """Set how long the memories that live in one scope are kept, as a commit.
 
-        `keep_days` after a memory was written (0: for ever) it is due, unless it is pinned; `then`
-        it is retired, or erased for good. With `hold="on"` nothing of the scope is erased, by a
-        policy or by a call, until `hold="off"`, also if the scope is purged. What is left out stays
-        as it was.
+        A memory is due `keep_days` after it was written (0: never), unless it is pinned; `then` it
+        is retired, or erased for good. With `hold="on"` nothing in the scope is erased, by a policy
+        or by a call, until `hold="off"`, also if the scope is purged. Omitted options stay.
 
         Raises:
             InvalidInputError: not exactly one scope, or an argument is wrong.
@@ -192,9 +192,9 @@ class RetentionKeeper:
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> RetentionReport:
-        """Retire or erase what is due by the policies, of all scopes or of those that are named.
+        """Retire or erase the memories that are due by the policies, of all or of named scopes.
 
-        With `dry_run`, say what is due and change nothing. The commits have the actor `retention`.
+        With `dry_run`, only report them. The commits have the actor `retention`.
 
         Raises:
             InvalidInputError: a scope is badly named.
@@ -216,7 +216,7 @@ class RetentionKeeper:
         ends = [one for one in due if one.then == "retire" and one.ids]
         if ends:
             with self.db.transaction(ACTOR) as tx:
-                # Read inside the transaction: nobody else writes meanwhile.
+                # Read inside the transaction, where nobody else writes.
                 with self._now() as view:
                     retired = ends_with(view, self._still_due(view, ends))
                 for ident in retired:
@@ -243,7 +243,7 @@ class RetentionKeeper:
         return done if done.ids else None
 
     def _still_due(self, view: View, found: Sequence[DueMemories]) -> list[int]:
-        """Return the rows of what was found due, and is: it was not pinned or kept since."""
+        """Return the rows that are still due: not pinned or held since they were found."""
         rows: list[int] = []
         for one in found:
             world = generations(view.reader, one.scope)[-1:]
@@ -262,7 +262,7 @@ class RetentionKeeper:
         return self._chosen(view, policy, rows)
 
     def _chosen(self, view: View, policy: RetentionPolicy, rows: Sequence[int]) -> DueMemories:
-        """Choose those of some memories that a policy ends now."""
+        """Choose the memories that a policy ends now."""
         reader, moment = view.reader, view.moment
         before = moment.now - timedelta(days=policy.keep_days or 0)
         nodes = reader.nodes(rows)
@@ -295,7 +295,7 @@ class RetentionKeeper:
 
 
 def _last_change(reader: Reader, row: int) -> datetime:
-    """Return when a memory, or the last part of it, such as a turn of a session, was written."""
+    """Return when a memory, or its last part, such as a turn, was written."""
     return max(node.known_from for node in reader.nodes(inside_memories(reader, [row])).values())
 
 
@@ -306,7 +306,7 @@ def _policies(reader: Reader, moment: Moment) -> Iterator[RetentionPolicy]:
         for _, node in sorted(reader.nodes(rows).items()):
             is_live = moment.holds(node)
             if RETENTION in node.metadata and (is_live or is_held(node)):
-                with suppress(InvalidInputError):  # Somebody's own scope, named as they like.
+                with suppress(InvalidInputError):  # A caller's node with a scope's type.
                     policy = _policy(scope_named(node.name), node.metadata)
                     yield policy if is_live else replace(policy, keep_days=None)
 
@@ -316,16 +316,16 @@ def _policy(scope: ScopeName, metadata: Mapping[str, Any]) -> RetentionPolicy:
     return RetentionPolicy(scope=scope, **(given if isinstance(given, Mapping) else {}))
 
 
-# Secret check: what becomes of keys, tokens, passwords and card numbers in a text to remember.
+# Secret check: keys, tokens, passwords and card numbers in a text.
 #
-# Every write looks for a hint (`MAYBE`), which costs a few microseconds; only a text that has one
-# is searched for secrets, and only a text that has those asks for the rule of its scope.
+# Every write looks for a hint (`MAYBE`), which costs a few microseconds. Only a text with a hint is
+# searched for secrets, and only a text with secrets reads the rule of its scope.
 
 
 def checked(
     writer: MemoryWriter, messages: Sequence[Message], scope: Mapping[str, Any]
 ) -> tuple[list[Message], tuple[str, ...]]:
-    """Return messages as the scope wants them, and the kinds of the secrets that were found.
+    """Return messages as the scope's rule requires, and the kinds of secrets found.
 
     Raises:
         RejectedError: the scope refuses texts with secrets, or nothing is left of them.
@@ -348,9 +348,9 @@ def checked(
 def checked_values(
     writer: MemoryWriter, values: tuple[Any, ...], scope: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    """Return what stands beside a text (metadata, names, tags) as the scope wants it, and kinds.
+    """Return the values beside a text (metadata, names, tags) as the rule requires, and kinds.
 
-    A value that has a secret is left out where a text would lose the sentence.
+    Where a text would lose a sentence with a secret, a value is left out.
 
     Raises:
         RejectedError: the scope refuses texts with secrets.
@@ -388,27 +388,27 @@ DECISIONS = {"release": PENDING, "reject": PENDING, "wait": REJECTED}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustSettings(Plain):
-    """How far each origin is trusted in a scope, and what is done with secrets in texts."""
+    """How far each origin is trusted in a scope, and the rule for secrets in texts."""
 
     trust: Mapping[str, str] = field(default_factory=dict, hash=False)
     secrets: str = USUAL_SECRETS
 
 
 def settings_of(held: Mapping[str, Any]) -> TrustSettings:
-    """Return settings from metadata, with defaults for what is not set."""
+    """Return settings from metadata, with defaults for missing ones."""
     trust = {origin: str(held.get(origin, usual)) for origin, usual in DEFAULT_TRUST.items()}
     return TrustSettings(trust=trust, secrets=str(held.get(SECRETS, USUAL_SECRETS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustKeeper:
-    """Reads and changes the trust settings of scopes, and decides on what is in quarantine."""
+    """Reads and changes the trust settings of scopes, and decides about the quarantine."""
 
     writer: MemoryWriter
     reader: MemoryReader
 
     def trust(self, **scope: Unpack[ScopeIds]) -> TrustSettings:
-        """Return how far a scope trusts each origin, and what it does with secrets in texts.
+        """Return how far a scope trusts each origin, and its rule for secrets in texts.
 
         Raises:
             InvalidInputError: a scope is badly named.
@@ -425,11 +425,11 @@ class TrustKeeper:
         everywhere: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> TrustSettings:
-        """Change how far a scope trusts origins, such as `{"web": "quarantine"}`, as a commit.
+        """Set how far a scope trusts origins, such as `{"web": "quarantine"}`, as a commit.
 
-        A trust is full, limited, low or quarantine. `secrets` says what becomes of keys, tokens,
+        A trust is full, limited, low or quarantine. `secrets` is the rule for keys, tokens,
         passwords and card numbers in texts: keep, warn, mask, leave_out or refuse. With
-        `everywhere` it holds for all scopes that say nothing else.
+        `everywhere` the settings apply to all scopes without settings of their own.
 
         Raises:
             InvalidInputError: there is no such origin, trust or rule, or nothing is given.
@@ -446,7 +446,7 @@ class TrustKeeper:
             raise RejectedError("trust is a matter of administrators; a bound caller may not")
         named = _named(self.writer, scope)
         with self.writer.engine.ingestion.transact(self.writer.actor) as tx:
-            ident = ROOT_ID if everywhere else made_scope(tx, named)
+            ident = ROOT_ID if everywhere else ensure_scope(tx, named)
             row = tx.reader.node_row(ident) or ROOT_ROW
             own = tx.reader.nodes([row])[row].metadata.get(SETTINGS)
             held = {**(own if isinstance(own, Mapping) else {}), **more}
@@ -456,7 +456,7 @@ class TrustKeeper:
     def quarantine(
         self, *, limit: int = 50, cursor: str | None = None, **scope: Unpack[ScopeIds]
     ) -> MemoryPage:
-        """Return what waits in quarantine, the latest first: written, and not recalled.
+        """Return the memories in quarantine, the latest first; they are not recalled.
 
         Raises:
             InvalidInputError: an argument is wrong.
@@ -479,10 +479,9 @@ class TrustKeeper:
         decision: Literal["release", "reject", "wait"],
         **scope: Unpack[ScopeIds],
     ) -> Remembered:
-        """Release what waits in quarantine, as a memory that holds from now on, or reject it.
+        """Release a memory from quarantine, so that it is valid from now on, or reject it.
 
-        A memory that is released keeps its origin, and with it its trust. `wait` takes a rejection
-        back: the memory waits again.
+        A released memory keeps its origin, and so its trust. `wait` undoes a rejection.
 
         Raises:
             InvalidInputError: no such decision, or not an id.
@@ -516,7 +515,7 @@ class TrustKeeper:
 
 def settings_in(writer: MemoryWriter, scope: Mapping[str, Any]) -> TrustSettings:
     """Return the trust settings of the scope that a write goes into."""
-    named = writer.scopes.at_home(scope)[0][0]
+    named = writer.scopes.own_scopes(scope)[0][0]
     with writer.engine.store.read() as reader:
         return settings_of(_held(reader, named))
 

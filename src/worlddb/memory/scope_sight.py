@@ -1,4 +1,4 @@
-"""Scope sight: which nodes, pairs, changes and commits a caller sees inside scopes."""
+"""Scope sight: the nodes, pairs, changes and commits that a caller can see inside scopes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from worlddb.store.rows import ROOT_ROW, CommitRow
 from worlddb.view import visibility as lookup
 from worlddb.view.visibility import View
 
-LARGE_COMMIT = 10_000  # Nodes and edges; to count fewer takes some milliseconds.
+LARGE_COMMIT = 10_000  # Nodes and edges; counting fewer takes some milliseconds.
 COUNTS_KEPT = 100  # Counts of large commits; a store has few of them.
 
 
 def inside_scopes(view: View, rows: set[int]) -> set[int]:
     """Return those rows that are inside scopes, or are one of these scopes.
 
-    Of scopes of several kinds none is the caller's as a whole: each may be the doing of others.
+    With scopes of several kinds, no scope belongs to the caller as a whole.
     """
     own = set() if view.within else set(view.worlds)
     return view.keep_world(rows) | (rows & own)
@@ -45,7 +45,7 @@ def sees(view: View, ids: Sequence[bytes]) -> bool:
 
 
 def sees_change(view: View, change: Change) -> bool:
-    """Return whether what a change is about is inside scopes."""
+    """Return whether the nodes of a change are inside scopes."""
     if change.kind in ("close_node", "place", "erase", "register", "undo", "merge"):
         return sees(view, [change.id])
     row = view.reader.edge_row(change.id)
@@ -61,12 +61,12 @@ def pairs_inside(view: View, pairs: Sequence[tuple[bytes, bytes]]) -> list[bool]
 
 
 def owns(view: View, effects: CommitEffects) -> bool:
-    """Return whether everything that commits did is inside scopes."""
+    """Return whether all effects of commits are inside scopes."""
     nodes, edges = effects.touched()
     inside = inside_scopes(
         view, nodes | {end for item in edges for end in (item.source, item.target)}
     )
-    # A write may have begun scopes that it names; they go only if nothing else is in them.
+    # A write may have created scopes; undoing it removes them only if they are empty.
     bodies = view.reader.bodies(sorted(effects.nodes))
     begun = {body.row for body in bodies if body.type == SCOPE}
     if nodes - inside - begun:
@@ -79,12 +79,12 @@ def owns(view: View, effects: CommitEffects) -> bool:
 
 
 def whole_commit(reader: Reader, seq: int) -> Commit:
-    """Return a commit as the journal has it."""
+    """Return a commit as it is in the journal."""
     return log(reader, seq - 1, 1, False)[0]
 
 
 def visible_commit(view: View, seq: int) -> Commit | None:
-    """Return the part of a commit that can be seen; None if that is nothing."""
+    """Return the visible part of a commit; None if nothing is visible."""
     if seq == 0:
         return None
     commit = whole_commit(view.reader, seq)
@@ -96,11 +96,11 @@ def visible_commit(view: View, seq: int) -> Commit | None:
 
 
 class CommitCounts:
-    """How many nodes and edges of a commit can be seen.
+    """Counts the visible nodes and edges of commits.
 
-    Those of a large commit are kept until somebody writes, a minute at most: a curve of growth asks
-    for the same commit many times, and an import has a million nodes. The hash of the last commit
-    names the store and what is in it.
+    Counts of large commits are cached until the next commit, at most for a minute: an import has a
+    million nodes, and a growth curve asks for the same commits many times. The hash of the last
+    commit identifies the store and its content.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class CommitCounts:
         when = int(view.moment.now.timestamp() // 60), view.moment.valid, view.moment.known
         where = tuple(view.worlds), tuple(map(tuple, view.within))
         key = view.reader.head().hash, seq, *where, *when
-        with self._counting:  # Those who ask at the same time wait for one count.
+        with self._counting:  # Concurrent callers wait for one count.
             if key not in self._kept:
                 if len(self._kept) >= COUNTS_KEPT:
                     self._kept.clear()
@@ -169,10 +169,10 @@ def told_conflict(reader: Reader, one: Conflict) -> ToldConflict:
 # Own history: the commits of a bound caller, by its own numbers.
 #
 # The numbers of the store would tell a bound caller when others write. So a commit has the number
-# of the caller's own scope: how often the state of that scope has changed by then. A commit that
-# only ends memories changes no state and shares its number with the one before.
+# of the caller's own scope: how often the state of that scope had changed by then. A commit that
+# only ends memories changes no state and shares the number of the commit before.
 
-COMMITS_LOOKED_AT = 10_000  # By one call; most of them may be of others.
+COMMITS_LOOKED_AT = 10_000  # Per call; most of them may be of other callers.
 
 
 class OwnHistory:
@@ -181,12 +181,12 @@ class OwnHistory:
     def __init__(self, scopes: CallerScopes, reader: Reader, view: View) -> None:
         self._reader = reader
         self._view = view
-        # What is inside bounds of two kinds is not a world, so there are no numbers.
+        # The intersection of two scopes is not a world, so it has no numbers.
         one_kind = len(scopes.bounds) == 1
         self._rows = generations(reader, scopes.bounds[0][0])[-1:] if one_kind else []
 
     def walk(self, last: int | None = None) -> Iterator[tuple[int, Commit]]:
-        """Yield commits up to number `last` of the store: that number, and what the caller sees."""
+        """Yield the commits up to number `last` of the store, with their visible parts."""
         reader = self._reader
         head = reader.head().seq
         number = reader.state_count(self._rows[0]) if self._rows else 0
@@ -238,12 +238,12 @@ class OwnHistory:
 
 
 def not_yours() -> RejectedError:
-    """Return the error for a commit that a caller may not undo; it reveals nothing about it."""
+    """Return the error for a commit that a caller may not undo; it reveals nothing else."""
     return RejectedError("no such commit is yours alone; undo only what changed your own scope")
 
 
 def rows_at_home(reader: Reader, bounds: Groups, rows: Iterable[int]) -> set[int]:
-    """Return those of some memories that live inside bounds; the others are only members there."""
+    """Return those of some memories that live inside bounds, not only as members."""
     if not bounds:
         return set(rows)
     worlds = {row for scope in chain(*bounds) for row in generations(reader, scope)}

@@ -1,8 +1,8 @@
-"""Scope view: from the scope ids of a call to what the caller may see.
+"""Scope view: from the scope ids of a call to the memories that the caller can see.
 
 A *memory* is a node with content, or a session whose turns have content. Scopes are given by kind:
-a memory is seen if it is inside a scope of each kind. What a caller may not see does not exist for
-the caller: it is not counted, not found by a prefix of its id, and answered like an unknown id.
+a visible memory is inside a scope of each kind. For a caller, invisible nodes do not exist: they
+are not counted, not found by a prefix of an id, and answered like unknown ids.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ DEFAULT_USER = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerScopes:
-    """Which scopes a caller means by default, and which it may not leave.
+    """The default scopes of a caller, and its bounds.
 
-    `usual` holds where a call names no scope of that kind; `bounds` hold whatever a call names. A
-    bound caller may write into scopes of further kinds only if `writes_into` has the kind: whoever
-    reads those scopes would read what the caller has written.
+    `usual` are defaults for calls that name no scope of that kind; `bounds` apply to every call. A
+    bound caller may write into scopes of further kinds only if `writes_into` has the kind, because
+    readers of those scopes would read its memories.
     """
 
     store: Store
@@ -60,7 +60,7 @@ class CallerScopes:
     writes_into: frozenset[str] = frozenset()
 
     def groups(self, given: Mapping[str, Any]) -> Groups:
-        """Return the scopes of a call, by kind: as named, else the usual ones, inside the bounds.
+        """Return the scopes of a call, by kind: the named ones, else defaults, inside the bounds.
 
         Raises:
             InvalidInputError: a scope is badly named.
@@ -70,10 +70,10 @@ class CallerScopes:
             return _chosen_groups(self.usual, self.bounds, tuple(given.items()))
         return _inside_bounds(self.usual, self.bounds, groups_of(given))
 
-    def acting(self, given: Mapping[str, Any]) -> CallerScopes:
-        """Return the scopes of a read: the caller's own, or by grants those that the call names.
+    def with_grants(self, given: Mapping[str, Any]) -> CallerScopes:
+        """Return the scopes of a read: the caller's own, or named ones that grants open.
 
-        The grants that stand now decide, whatever time the question is about.
+        Only grants that are valid now count, whatever time the question is about.
         """
         if not self.bounds:
             return self
@@ -92,7 +92,7 @@ class CallerScopes:
         return replace(self, bounds=bounds, usual=usual)
 
     def refuse_bound(self, what: str) -> None:
-        """Refuse a bound caller a call that is about the whole store.
+        """Refuse a bound caller a call on the whole store.
 
         Raises:
             RejectedError: the caller is bound.
@@ -108,26 +108,26 @@ class CallerScopes:
         named = (scope for group in groups_of(given) for scope in group)
         return tuple(scope for scope in named if scope not in allowed)
 
-    def written(self, given: Mapping[str, Any]) -> Groups:
+    def written_scopes(self, given: Mapping[str, Any]) -> Groups:
         """Return the scopes that a write goes into, as `groups` does.
 
-        What a grant lets the caller write into another scope lives in a scope of its own.
+        A memory written by a grant lives in a scope of the caller.
 
         Raises:
             RejectedError: a scope is outside the bounds, whether it exists or not.
         """
         if not (strangers := self.strangers(given)):
             return self.groups(given)
-        from worlddb.memory.scope_grants import admitted
+        from worlddb.memory.scope_grants import granted_strangers
 
         with self.store.read() as reader:
-            admitted(reader, self, strangers, max(self.clock(), reader.head().time))
+            granted_strangers(reader, self, strangers, max(self.clock(), reader.head().time))
         kinds = by_kind(self.bounds)
         foreign = tuple(scope for scope in strangers if scope.kind in kinds)
-        groups = self.at_home(given)
+        groups = self.own_scopes(given)
         return (*groups, foreign) if foreign else groups
 
-    def at_home(self, given: Mapping[str, Any]) -> Groups:
+    def own_scopes(self, given: Mapping[str, Any]) -> Groups:
         """Return the caller's own scopes of a call, without scopes that only a grant opens."""
         strangers, kinds = self.strangers(given), by_kind(self.bounds)
         if not any(scope.kind in kinds for scope in strangers):
@@ -139,15 +139,15 @@ class CallerScopes:
                     kept.setdefault(f"{one.kind}_id", []).append(one.value)
         return self.groups(kept)
 
-    def owned(self, given: Mapping[str, Any], what: str) -> ScopeName:
-        """Return the one scope that a call means, if it is the caller's as a whole.
+    def own_scope(self, given: Mapping[str, Any], what: str) -> ScopeName:
+        """Return the one scope of a call, if the caller owns it as a whole.
 
         Raises:
             InvalidInputError: not exactly one scope is named.
             RejectedError: it is not the caller's own.
         """
         named = one_scope(given, what, self.bounds)
-        # Inside bounds of two kinds the caller owns no whole scope: others are in it, too.
+        # Inside bounds of two kinds the caller owns no whole scope: others write there, too.
         if self.bounds and (len(self.bounds) > 1 or named not in self.bounds[0]):
             raise RejectedError(f"{named} is not yours; a bound caller decides on its own scope")
         return named
@@ -155,11 +155,11 @@ class CallerScopes:
     def own_commit(
         self, commit: Commit | None, home: ScopeName | None = None
     ) -> tuple[Commit | None, Id]:
-        """Return a commit and the root's state as the caller may know them.
+        """Return a commit and the root's state as the caller may see them.
 
         A bound caller gets the number and the state of its own scope (`home`, else the first of its
-        bounds): those of the store would tell when others write. What is inside bounds of two kinds
-        is not a world, so there is no number and no state.
+        bounds), because those of the store would tell when others write. The intersection of two
+        scopes is not a world, so it has no number and no state.
         """
         if not self.bounds and commit is not None:
             return commit, commit.root_state
@@ -184,23 +184,23 @@ class CallerScopes:
         return commit, state
 
     def _own_changes(self, commit: Commit) -> tuple[Change, ...]:
-        """Return what a commit changed inside the bounds."""
+        """Return the changes of a commit inside the bounds."""
         from worlddb.memory.scope_sight import sees_change
 
         with self.viewing(self.bounds, ended=True) as view:
             return tuple(change for change in commit.changes if sees_change(view, change))
 
     def reach(self, given: Mapping[str, Any]) -> Groups:
-        """Return the scopes that a memory named by its id has to be inside of.
+        """Return the scopes that must contain a memory named by its id.
 
-        These are the scopes that the call names, and the bounds. The usual scopes hide nothing from
-        a caller who has an id.
+        These are the scopes that the call names, and the bounds. Default scopes do not limit a call
+        with an id.
         """
         named = by_kind(groups_of(given)) or by_kind(self.bounds)
         return self.groups(given) if named else ()
 
     def named(self, given: Mapping[str, Any], what: str) -> Groups:
-        """Return the scopes of a call that ends memories: it has to name one.
+        """Return the scopes of a call that ends memories; it must name one.
 
         Raises:
             InvalidInputError: the call names no scope.
@@ -237,7 +237,7 @@ class CallerScopes:
         known_at: Instant | None = None,
         ended: bool = False,
     ) -> Iterator[View]:
-        """Yield what can be seen inside scopes, on one snapshot.
+        """Yield the visible part of scopes, on one snapshot.
 
         Raises:
             InvalidInputError: a time without a zone, or no time at all.
@@ -250,12 +250,12 @@ class CallerScopes:
             yield self.view(reader, groups, moment, ended)
 
     def view(self, reader: Reader, groups: Groups, moment: Moment, ended: bool = False) -> View:
-        """Return what can be seen inside scopes; without any, everything."""
+        """Return the visible part of scopes; without scopes, of the store."""
         return view_of(reader, groups, moment, ended, present=bool(self.bounds))
 
 
 def one_scope(given: Mapping[str, Any], what: str, usual: Groups = ()) -> ScopeName:
-    """Return the one scope that the call `what` names, or else the one scope of `usual`.
+    """Return the one scope that the call `what` names, or else the one default scope.
 
     Raises:
         InvalidInputError: there is not exactly one.
@@ -268,7 +268,7 @@ def one_scope(given: Mapping[str, Any], what: str, usual: Groups = ()) -> ScopeN
 
 @lru_cache(maxsize=SCOPES_CACHED)
 def _chosen_groups(usual: Groups, bounds: Groups, given: tuple[tuple[str, Any], ...]) -> Groups:
-    """Return the scopes of a call that names each kind by one text; most calls do."""
+    """Return the scopes of a call that names each kind by one text, as most calls do."""
     return _inside_bounds(usual, bounds, groups_of(dict(given)))
 
 
@@ -281,8 +281,8 @@ def _inside_bounds(usual: Groups, bounds: Groups, given: Groups) -> Groups:
             raise RejectedError(f"{scope} is not yours; leave {kind}_id out")
     if not chosen:
         chosen = by_kind(groups_of({"user_id": DEFAULT_USER}))
-    # The caller's own kinds first: in the first scope names are resolved and texts compared,
-    # and a caller may do neither in a scope that is not its own.
+    # The caller's own kinds first: names are resolved and texts compared in the first scope,
+    # which must be the caller's own.
     order = [*(kind for kind in KINDS if kind in allowed), *KINDS]
     return tuple(chosen[kind] for kind in dict.fromkeys(order) if kind in chosen)
 
@@ -292,14 +292,14 @@ def by_kind(groups: Groups) -> dict[ScopeKind, tuple[ScopeName, ...]]:
     return {group[0].kind: group for group in groups}
 
 
-LIKE_MAX = 1_000  # Ids that share a prefix; with more the prefix is too short anyway.
-FEW_MAX = 4_096  # Rows that a filter may leave to be looked at at once instead of page by page.
-CHUNK = 500  # Rows read at once while a page is filled; a page is seldom longer.
-SHOWN = 3  # Ids that an error names: enough to see which digits are missing.
+LIKE_MAX = 1_000  # Ids with one prefix; with more the prefix is too short anyway.
+FEW_MAX = 4_096  # Rows of a filter that are read at once instead of page by page.
+CHUNK = 500  # Rows per read while a page is filled; pages are seldom longer.
+SHOWN = 3  # Ids in an error, to show which digits are missing.
 
 
 def is_memory(body: BodyRow) -> bool:
-    """Return whether a node is something that was remembered."""
+    """Return whether a node is a memory, not only a name."""
     if body.type in WHOLES:
         return bool(body.name or body.content)  # Else it was erased.
     return is_answer(body) and body.type not in (KEY, SCOPE)
@@ -314,7 +314,7 @@ def generations(reader: Reader, scope: ScopeName, known: int | None = None) -> l
 
 
 def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
-    """Return a scope's present world: its id, its generation, and its row if it is made."""
+    """Return a scope's present world: its id, its generation, and its row if it exists."""
     rows = generations(reader, scope)
     if not rows or reader.closed_by(rows[-1:]):
         return scope.id(len(rows)), len(rows), None
@@ -323,7 +323,7 @@ def world_of(reader: Reader, scope: ScopeName) -> tuple[Id, int, int | None]:
 
 
 def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
-    """Return the worlds of those bounds that the home is not one of."""
+    """Return the worlds of the bounds that do not include the home."""
     groups = [[world_of(reader, name)[0] for name in group] for group in bounds]
     return [group for group in groups if home not in group]
 
@@ -331,10 +331,10 @@ def further_bounds(reader: Reader, bounds: Groups, home: Id) -> list[list[Id]]:
 def present_rows(
     reader: Reader, scope: ScopeName, known: int | None, present: bool = False
 ) -> list[int]:
-    """Return the row of a scope as of commit `known`, if it was there.
+    """Return the row of a scope as of commit `known`, if it existed.
 
-    Of a scope that was purged and begun anew, the last one that was known then; with `present` the
-    last there is: who has a name now may be another.
+    For a purged and recreated scope, the last one known then; with `present` the last one of all,
+    because the name may belong to somebody else now.
     """
     if not present:
         return generations(reader, scope, known)[-1:]
@@ -345,7 +345,7 @@ def present_rows(
 def scope_rows(
     reader: Reader, groups: Groups, known: int | None, present: bool = False
 ) -> list[list[int]]:
-    """Return the rows of scopes, by kind; a kind none of whose scopes exist has no row at all."""
+    """Return the rows of scopes, by kind; a kind without existing scopes has no rows."""
     return [
         [row for scope in group for row in present_rows(reader, scope, known, present)]
         for group in groups
@@ -353,7 +353,7 @@ def scope_rows(
 
 
 def successors(view: View, row: int) -> list[Id]:
-    """Return what supersedes a memory and is inside the same scopes."""
+    """Return the memories that supersede one and are inside the same scopes."""
     found = view.reader.edges_at([row], "in", ("supersedes",))
     seen = view.keep_world(item.source for item in found)
     return [item.edge.source for item in found if item.source in seen]
@@ -362,7 +362,7 @@ def successors(view: View, row: int) -> list[Id]:
 def view_of(
     reader: Reader, groups: Groups, moment: Moment, ended: bool, *, present: bool = False
 ) -> View:
-    """Return what can be seen inside scopes; without any, everything."""
+    """Return the visible part of scopes; without scopes, of the store."""
     rows = scope_rows(reader, groups, moment.known, present)
     inside = [group or [NOWHERE] for group in rows]
     worlds = inside[0] if inside else [ROOT_ROW]
@@ -370,7 +370,7 @@ def view_of(
 
 
 def find_memory(view: View, given: bytes | str) -> tuple[int, Node]:
-    """Return a memory that can be seen, by its id or a prefix that no other visible one has.
+    """Return a visible memory by its id, or by a prefix that is unique among visible ones.
 
     Raises:
         InvalidInputError: not an id, or the start of several.
@@ -380,12 +380,12 @@ def find_memory(view: View, given: bytes | str) -> tuple[int, Node]:
 
 
 def find_inside(view: View, given: bytes | str) -> tuple[int, Node]:
-    """Return a node that can be seen, a memory or a name, as `find_memory` does."""
+    """Return a visible node, a memory or a name, as `find_memory` does."""
     return _find(view, given, lambda body: True, "memory or name")
 
 
 def find_named(view: View, meant: View, given: bytes | str) -> int:
-    """Return the row of a node by its id, as `find_inside`, or by a name in the scopes meant.
+    """Return the row of a node by its id, as `find_inside`, or by a name in the call's scopes.
 
     Raises:
         InvalidInputError: the start of several ids, a name of several, or both.
@@ -414,7 +414,7 @@ def _find(
     view: View, given: bytes | str, is_wanted: Callable[[BodyRow], bool], what: str
 ) -> tuple[int, Node]:
     reader = view.reader
-    rows = [row for ident in like(reader, given, "nodes") if (row := reader.node_row(ident))]
+    rows = [row for ident in ids_like(reader, given, "nodes") if (row := reader.node_row(ident))]
     seen = view.keep(rows)
     found = [body for body in reader.bodies(sorted(seen), view.moment.known) if is_wanted(body)]
     shown = given.hex() if isinstance(given, bytes) else given
@@ -427,7 +427,7 @@ def _find(
     return row, reader.nodes([row], view.moment.known)[row]
 
 
-def like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
+def ids_like(reader: Reader, given: bytes | str, table: str) -> list[Id]:
     """Return the ids in `table` (nodes or edges) that equal an id, or begin with a prefix.
 
     Raises:
@@ -495,7 +495,7 @@ def page(
 
 
 def _newest(view: View) -> int:
-    """Return the highest row of a node that was there at the known time."""
+    """Return the highest row of a node at the known time."""
     head, known = view.reader.head(), view.moment.known
     if known is None or known >= head.seq:
         return head.nodes
@@ -522,9 +522,9 @@ def _directly_in(view: View, worlds: Sequence[int], rows: Iterable[int], before:
 
 
 def _smallest(view: View, before: int, only: ListedOnly) -> Sequence[int]:
-    """Return the group of worlds to go through: one that a single chunk exhausts, if there is one.
+    """Return the group of worlds to scan: one that fits into a single chunk, if there is one.
 
-    What is listed has to be directly in it; so only scopes themselves will do.
+    Listed memories are directly in it, so only scopes themselves qualify.
     """
     for group in (view.worlds, *view.within) if view.within else ():
         if len(view.reader.placed.candidates(group, before, CHUNK, only)) < CHUNK:
@@ -543,7 +543,7 @@ def inside_memories(reader: Reader, rows: Iterable[int]) -> set[int]:
 
 
 def scopes_of(reader: Reader, rows: Sequence[int], moment: Moment) -> dict[int, list[ScopeName]]:
-    """Return the scopes that memories are directly in, or the sessions they are in."""
+    """Return the scopes that memories, or their sessions, are directly in."""
     found: dict[int, list[ScopeName]] = {row: [] for row in rows}
     above: dict[int, set[int]] = {row: {row} for row in rows}
     for _ in range(2):
@@ -556,7 +556,7 @@ def scopes_of(reader: Reader, rows: Sequence[int], moment: Moment) -> dict[int, 
         for row, held in above.items():
             scopes = {holder for holder in held if bodies[holder].type == SCOPE}
             for holder in sorted(scopes):
-                with suppress(InvalidInputError):  # Somebody's own scope, named as they like.
+                with suppress(InvalidInputError):  # A caller's node with a scope's type.
                     found[row].append(scope_named(bodies[holder].name))
             above[row] = held - scopes
     return {row: sorted(set(names), key=_order) for row, names in found.items()}

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def scope_files(writer: MemoryWriter, scope: Mapping[str, Any]) -> Files:
-    """Return the files of the one scope that a call means; see `Memory.files_of`."""
-    names = [name for group in writer.scopes.written(scope) for name in group]
+    """Return the files of the one scope of a call; see `Memory.files_of`."""
+    names = [name for group in writer.scopes.written_scopes(scope) for name in group]
     if len(names) != 1:
         told = ", ".join(map(str, names))
         raise InvalidInputError(f"files: live in one scope, not in {told}; name one of them")
@@ -62,7 +62,7 @@ def scope_files(writer: MemoryWriter, scope: Mapping[str, Any]) -> Files:
 
 @dataclass(frozen=True, slots=True)
 class ScopedFiles:
-    """The calls of one caller on files; `Memory.files_of` has more of them."""
+    """The calls of one caller on files; `Memory.files_of` has further calls."""
 
     writer: MemoryWriter
 
@@ -74,7 +74,7 @@ class ScopedFiles:
         as_of: Instant | None = None,
         **scope: Unpack[ScopeIds],
     ) -> FileList:
-        """Return what lies in a folder; with `all`, everything below it.
+        """Return the contents of a folder; with `all`, everything below it.
 
         Raises:
             NotFoundError: there is no such folder.
@@ -94,7 +94,7 @@ class ScopedFiles:
         as_of: Instant | None = None,
         **scope: Unpack[ScopeIds],
     ) -> FileText:
-        """Return what a file says: now, as of a time, or in a version, deleted or not.
+        """Return the text of a file: now, as of a time, or of a version, deleted or not.
 
         Raises:
             NotFoundError: there is no such file, or it has no such version.
@@ -112,7 +112,7 @@ class ScopedFiles:
         new: bool = False,
         **scope: Unpack[ScopeIds],
     ) -> FileChange:
-        """Write a file; with `version`, only if that is the latest, with `new` if there is none.
+        """Write a file; with `version`, only if that is the latest; with `new`, only a new file.
 
         Raises:
             ConflictError: another version is there, or a folder.
@@ -133,7 +133,7 @@ class ScopedFiles:
         version: bytes | str | None = None,
         **scope: Unpack[ScopeIds],
     ) -> FileChange:
-        """Replace a piece of text in a file; it has to occur once, unless `every` is on.
+        """Replace a piece of text in a file; it must occur exactly once, unless `every` is set.
 
         Raises:
             NotFoundError: there is no such file, or the text is not in it.
@@ -145,7 +145,7 @@ class ScopedFiles:
         return self._told(files.edit(path, old, new, every=every, expected=expected))
 
     def move_file(self, path: str, target: str, **scope: Unpack[ScopeIds]) -> FileChange:
-        """Move a file or a folder with everything in it. Versions go with their file.
+        """Move a file, or a folder with all its contents. Files keep their versions.
 
         Raises:
             NotFoundError: there is no such file or folder.
@@ -157,7 +157,7 @@ class ScopedFiles:
     def delete_file(
         self, path: str, *, version: bytes | str | None = None, **scope: Unpack[ScopeIds]
     ) -> FileChange:
-        """End a file, or a folder with everything in it. Its versions can still be read.
+        """End a file, or a folder with all its contents. Versions stay readable.
 
         Raises:
             NotFoundError: there is no such file or folder.
@@ -170,7 +170,7 @@ class ScopedFiles:
     def glob_files(
         self, pattern: str, *, as_of: Instant | None = None, **scope: Unpack[ScopeIds]
     ) -> FilePaths:
-        """Return the paths of the files that match, such as `/notes/**/*.md`.
+        """Return the paths of the files that match a glob, such as `/notes/**/*.md`.
 
         Raises:
             InvalidInputError, RejectedError: as `list_files`.
@@ -190,7 +190,7 @@ class ScopedFiles:
         limit: int = 100,
         **scope: Unpack[ScopeIds],
     ) -> FileMatches:
-        """Return the lines that a regular expression is found in, by path and line.
+        """Return the lines that match a regular expression, by path and line.
 
         Raises:
             InvalidInputError, RejectedError: as `list_files`.
@@ -211,7 +211,7 @@ class ScopedFiles:
         return scope_files(self.writer, scope)
 
     def _latest(self, files: Files, path: str, version: bytes | str | None) -> bytes | str:
-        """Return the latest version of a file if it begins with these digits.
+        """Return the latest version of a file if it has this prefix.
 
         Raises:
             ConflictError: it does not.
@@ -225,7 +225,7 @@ class ScopedFiles:
         return held
 
     def _told(self, change: FileChange) -> FileChange:
-        """Return a change with the commit as the caller may know it."""
+        """Return a change with the commit as the caller may see it."""
         if change.commit is None:
             return change
         return replace(change, commit=self.writer.scopes.own_commit(change.commit)[0])

@@ -1,7 +1,7 @@
 """Scoped graph: the calls of `Memory` on edges, identity and history, inside a caller's scopes.
 
-Lists and queries look into the scopes that are meant, as `recall` does. A call that names something
-by its id finds it anywhere inside the bounds, as `read` does.
+Lists and queries search the scopes of the call, as `recall` does. A call with an id finds the node
+anywhere inside the bounds, as `read` does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from worlddb.memory.scope_view import (
     find_inside,
     find_memory,
     find_named,
-    like,
+    ids_like,
     refuse_untrusted,
 )
 from worlddb.memory.writes import MemoryWriter
@@ -84,7 +84,7 @@ STATUS_AFTER: dict[Decision, ProposalStatus] = {
     "undo": "pending",
 }
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
-SEQ_DIGITS_MAX = 18  # Digits of the number of a commit; more do not fit into 63 bits.
+SEQ_DIGITS_MAX = 18  # Digits of a commit number; more do not fit into 63 bits.
 T = TypeVar("T", Split, Undone)
 QueryInput = QuerySpec | Mapping[str, Any] | str
 """A query: a line such as `text apple | limit 5`, or the same as JSON data."""
@@ -92,7 +92,7 @@ QueryInput = QuerySpec | Mapping[str, Any] | str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedGraph:
-    """What the memory of one caller knows of edges, identity and history."""
+    """The calls of one caller on edges, identity and history."""
 
     db: WorldDB
     writer: MemoryWriter
@@ -126,12 +126,12 @@ class ScopedGraph:
         return replace(found, nodes=tuple(_without_strangers(reader.scopes, found.nodes)))
 
     def explain(self, query: QueryInput, **scope: Unpack[ScopeIds]) -> Plan:
-        """Return how a query would be answered, without answering it.
+        """Return how a query would be answered, without running it.
 
         Raises:
             InvalidInputError, NotFoundError, RejectedError: as `query`.
         """
-        scopes = self.scopes.acting(scope)
+        scopes = self.scopes.with_grants(scope)
         builder = self._builder(scopes, query, scope)
         if builder is None:
             raise NotFoundError("there is no such scope yet; write to it first")
@@ -180,7 +180,7 @@ class ScopedGraph:
             )
 
     def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge:
-        """Delete an edge by its id; what was known before still has it.
+        """Delete an edge by its id; it stays visible as of an earlier known time.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such edge here, or it was deleted already.
@@ -198,7 +198,7 @@ class ScopedGraph:
         reader = view.reader
         if view.worlds == [ROOT_ROW]:
             return reader.edges([lookup.find(reader, given, "edges")])[0]
-        rows = (reader.edge_row(ident) for ident in like(reader, given, "edges"))
+        rows = (reader.edge_row(ident) for ident in ids_like(reader, given, "edges"))
         items = reader.edges(row for row in rows if row is not None)
         ends = inside_scopes(view, {end for item in items for end in (item.source, item.target)})
         found = [item for item in items if {item.source, item.target} <= ends]
@@ -218,7 +218,7 @@ class ScopedGraph:
         limit: int = 50,
         **scope: Unpack[ScopeIds],
     ) -> ProposalPage:
-        """Return which names may be the same, the surest first, with the evidence.
+        """Return pairs of names that may be the same, the surest first, with the evidence.
 
         Raises:
             InvalidInputError: no such status, or the limit is wrong.
@@ -239,7 +239,7 @@ class ScopedGraph:
     def decide_merge(
         self, id: bytes | str, decision: Decision, **scope: Unpack[ScopeIds]
     ) -> MergeProposal:
-        """Accept a merge proposal, reject it, or undo an accepted one; `id` is that of its edge.
+        """Accept or reject a merge proposal, or undo an accepted one; `id` is its edge.
 
         Raises:
             InvalidInputError: no such decision.
@@ -272,7 +272,7 @@ class ScopedGraph:
     def split(
         self, id: bytes | str, memories: Sequence[bytes | str], **scope: Unpack[ScopeIds]
     ) -> Split:
-        """Give a second bearer of a name, as said or by its id, a node with memories of their own.
+        """Give the second person with a name (or its id) a node, with memories of their own.
 
         Raises:
             InvalidInputError: several bear it; none of the memories speaks of it, or all do.
@@ -290,7 +290,7 @@ class ScopedGraph:
         return self._own(split(engine.store, engine.clock, tx, Id(entity.id), mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:
-        """Return all that was accepted as the same as a name, which is given as said or by its id.
+        """Return all nodes that were accepted as the same as one, given by name or id.
 
         Raises:
             InvalidInputError, NotFoundError: there is no such name here, or several bear it.
@@ -298,7 +298,7 @@ class ScopedGraph:
         """
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row = find_named(view, self._view(view.reader, self.scopes.groups(scope)), id)
-            # What is outside neither counts nor leads on.
+            # Nodes outside the bounds neither count nor lead to others.
             keep = partial(inside_scopes, view) if view.worlds != [ROOT_ROW] else None
             found = lookup.export_identity(view.reader, row, view.moment, keep)
         nodes, ids = found.nodes, {node.id for node in found.nodes}
@@ -316,7 +316,7 @@ class ScopedGraph:
     def conflicts(
         self, *, include_settled: bool = False, limit: int = 50, **scope: Unpack[ScopeIds]
     ) -> ConflictPage:
-        """Return which memories cannot both be right, the latest first, with their texts.
+        """Return pairs of memories that cannot both be right, the latest first, with their texts.
 
         Raises:
             InvalidInputError: the limit is wrong.
@@ -337,11 +337,11 @@ class ScopedGraph:
     def undo(
         self, commit: CommitNumbers, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
     ) -> Undone:
-        """Take a commit back, or several together: a write, an amendment, a retirement, an import.
+        """Undo one or several commits: a write, an amendment, a retirement, an import.
 
-        What the commit had ended lives again, as a new memory with the same text and time; what it
-        had written is retired as if it had never been so. Undoing an undo brings the commit back.
-        With a scope, or inside bounds, every change of the commit must be in that scope.
+        Memories that the commit ended are restored by new memories with the same text and time;
+        those that it wrote are retired from their beginning. An undo can be undone. With a scope,
+        or inside bounds, every change of the commit must be in that scope.
 
         Raises:
             InvalidInputError, NotFoundError: no such commit.
@@ -382,7 +382,7 @@ class ScopedGraph:
         return replace(self._own(done), commits=numbers)
 
     def _own(self, done: T) -> T:
-        """Return a result with the number and the state that the caller may know."""
+        """Return a result with the commit number and the state of the caller's own scope."""
         if not self.scopes.bounds:
             return done
         commit, root = self.scopes.own_commit(done.commit)
@@ -393,7 +393,7 @@ class ScopedGraph:
     ) -> CommitPage:
         """Return the commits, the latest first, a page at a time.
 
-        With a scope, or inside bounds: those that changed something there, and these changes alone.
+        With a scope, or inside bounds: only commits and changes there.
 
         Raises:
             InvalidInputError: the limit is wrong, or no page begins at that cursor.
@@ -410,7 +410,7 @@ class ScopedGraph:
                 walk = self._walk(reader, reach, last)
             found = [commit for _, commit in islice(walk, limit)]
             more = next(walk, None) if len(found) == limit else None
-        # The time of a commit names it, and tells nothing of others.
+        # The cursor is the time of a commit, which tells nothing of other callers.
         cursor = str(to_micros(found[-1].time, "time")) if more is not None else None
         return CommitPage(commits=tuple(found), next_cursor=cursor)
 
@@ -424,9 +424,9 @@ class ScopedGraph:
     def diff(
         self, first: int, last: int, *, limit: int | None = None, **scope: Unpack[ScopeIds]
     ) -> Diff:
-        """Return what the commits after `first` up to `last` did, inside the scope or the bounds.
+        """Return the changes of the commits after `first` up to `last`, inside scope and bounds.
 
-        With `limit`, at most so many nodes, edges and changes each; `cut` says if there are more.
+        `limit` is the maximum of nodes, of edges and of changes; `cut` says if there are more.
 
         Raises:
             InvalidInputError: the later one was given first.
@@ -483,8 +483,8 @@ class ScopedGraph:
     ) -> ConsolidationReport:
         """Summarise, infer and flag contradictions: in one scope, or in the whole store.
 
-        Only worlds that are at least `min_age` seconds old. A run that is stopped goes on with the
-        next one. See `WorldDB.consolidate`.
+        `min_age` is the minimum age of worlds in seconds. The next run continues an interrupted
+        one. See `WorldDB.consolidate`.
 
         Raises:
             InvalidInputError: an option is wrong, or several scopes are named.
@@ -500,7 +500,7 @@ class ScopedGraph:
     # -- ontology ----------------------------------------------------------------------------------
 
     def edge_types(self, **scope: Unpack[ScopeIds]) -> EdgeTypes:
-        """Return the edge types: those that ship, and those of the scope or the whole store.
+        """Return the built-in edge types, and those declared for the scope or the whole store.
 
         Raises:
             InvalidInputError, NotFoundError: several scopes are named, or there is none.
@@ -515,7 +515,7 @@ class ScopedGraph:
                 functional=one.functional,
                 declaration=one.declaration,
             )
-            for world in reversed(worlds)  # Those of the inner world win.
+            for world in reversed(worlds)  # The inner world overrides the outer one.
             for one in self.db.ontology(world).types()
         }
         shipped = {
@@ -561,7 +561,7 @@ class ScopedGraph:
         )
 
     def _one_world(self, scope: Mapping[str, Any], what: str) -> Id:
-        """Return the world of the one scope that is meant; without any, the root world."""
+        """Return the world of the one scope of a call; without a scope, the root world."""
         reach = self.scopes.reach(scope)
         if not reach:
             return self.db.root_id
@@ -573,7 +573,7 @@ class ScopedGraph:
             return Id(view.reader.world(view.worlds[0]).id)
 
     def _refuse_untrusted(self, reach: Groups, what: str) -> None:
-        """Refuse a caller whose origin the first scope it means does not trust in full."""
+        """Refuse a caller whose origin the first scope of a call does not trust in full."""
         if self.origin is not None:
             with self.db.engine.store.read() as reader:
                 refuse_untrusted(reader, self.origin, reach[0][0] if reach else None, what)
@@ -584,7 +584,7 @@ class ScopedGraph:
 
 
 def _without_strangers(scopes: CallerScopes, nodes: Iterable[Node]) -> Iterator[Node]:
-    """Yield nodes without their worlds where these are out of bounds."""
+    """Yield nodes without the ids of parent worlds outside the bounds."""
     with scopes.viewing(scopes.bounds, ended=True) as view:
         for node in nodes:
             row = None if node.parent is None else view.reader.node_row(node.parent)
@@ -593,7 +593,7 @@ def _without_strangers(scopes: CallerScopes, nodes: Iterable[Node]) -> Iterator[
 
 
 def _before(reader: Reader, cursor: str) -> int:
-    """Return the number of the commit before the last one of a page."""
+    """Return the number of the commit before the cursor's one."""
     if not isinstance(cursor, str) or not cursor.isdecimal() or len(cursor) > SEQ_DIGITS_MAX:
         raise InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
     found = reader.commit_at(int(cursor) - 1)

@@ -12,9 +12,9 @@ from worlddb.errors import InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
-    begun_alone,
     changes_of_turns,
     chat_draft,
+    first_memory_of,
     growth_of,
     without_session,
 )
@@ -24,12 +24,12 @@ from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import (
     DatedDraft,
+    FinishedWrite,
     Ingestion,
-    Landed,
-    brought_in,
     ended_by,
     is_immediate,
     is_short,
+    origins_by_key,
 )
 from worlddb.ingest.plan import Outcome, WritePlan
 from worlddb.ingest.write_request import (
@@ -68,12 +68,12 @@ from worlddb.store.interface import Reader
 if TYPE_CHECKING:
     from worlddb.ingest.document_text import DocumentInput
 
-CHAT_TRIES_MAX = 5  # Writers of one chat at the same time; each turn one of them gets through.
+CHAT_TRIES_MAX = 5  # Concurrent writers of one chat; each round one of them succeeds.
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeDestination:
-    """Scopes by name: they are made if they are new, and looked for again if one was purged."""
+    """Scopes by name: created if needed, and looked up again if one was purged."""
 
     scopes: tuple[ScopeName, ...]
     bounds: Groups
@@ -84,38 +84,38 @@ class ScopeDestination:
     caller: CallerScopes | None = None
     strangers: tuple[ScopeName, ...] = ()
 
-    def granted(self, reader: Reader) -> list[ScopeName]:
-        """Return the scopes that only a grant opens, if it still stands on this snapshot."""
+    def granted_scopes(self, reader: Reader) -> list[ScopeName]:
+        """Return the scopes that only a valid grant opens, on this snapshot."""
         if self.caller is None or not self.strangers:
             return []
-        from worlddb.memory.scope_grants import admitted
+        from worlddb.memory.scope_grants import granted_strangers
 
         now = max(self.caller.clock(), reader.head().time)
-        return admitted(reader, self.caller, self.strangers, now)
+        return granted_strangers(reader, self.caller, self.strangers, now)
 
-    def grown(self, reader: Reader, now: int) -> Growth | None:
-        """Return which session of the scopes a chat continues, and what is new in it."""
+    def chat_growth(self, reader: Reader, now: int) -> Growth | None:
+        """Return the session that a chat continues, and its new messages."""
         worlds = self._worlds(reader) if self.chat else []
         return growth_of(reader, worlds, now, self.chat) if worlds else None
 
-    def begun(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
+    def first_memory(self, reader: Reader, now: int, metadata: Mapping[str, Any]) -> Id | None:
         """Return the memory of a chat's first message, if that message was written alone before."""
         worlds = self._worlds(reader) if len(self.chat) > 1 and self.growth is None else []
-        return begun_alone(reader, worlds, now, self.chat[0], metadata) if worlds else None
+        return first_memory_of(reader, worlds, now, self.chat[0], metadata) if worlds else None
 
     def _worlds(self, reader: Reader) -> list[int]:
         """Return the worlds of the scopes; none if one of them is new."""
         rows = [world_of(reader, name)[2] for name in self.scopes]
         return [] if None in rows else [row for row in rows if row is not None]
 
-    def goes_on(self, messages: Sequence[Message]) -> bool:
+    def continues_session(self, messages: Sequence[Message]) -> bool:
         """Return whether one message belongs to a session: a named chat, or one in the store."""
         has_run = any(name.kind == "run" for name in self.scopes)
         is_named = has_run or messages[0].id is not None
         return bool(self.chat) and (self.growth is not None or is_named)
 
     def locate(self, reader: Reader) -> Target:
-        """Return where the scopes are on this snapshot."""
+        """Return the target on this snapshot."""
         worlds = {name: world_of(reader, name) for name in self.scopes}
         home, _, row = worlds[self.scopes[0]]
         within = further_bounds(reader, self.bounds, home)
@@ -124,11 +124,11 @@ class ScopeDestination:
             bounds = [world for group in within for world in group]
             key, written = find_key(reader, self.key, home, row, self.digest, bounds)
         others = tuple(world for world, _, _ in worlds.values() if world != home)
-        # By a grant only the memory is seen there, not the names in it; and it is a memory of its
-        # own, so that no text which is trusted more elsewhere takes its place.
-        guests = [worlds[name][0] for name in self.granted(reader)]
+        # By a grant only the memory is visible there, not its names; and it is always a new
+        # memory, so that a more trusted text elsewhere does not replace it.
+        guests = [worlds[name][0] for name in self.granted_scopes(reader)]
         anchors = {} if self.growth is None else {CHAT_KEY: self.growth.session}
-        if self.chat and self.grown(reader, reader.head().time) != self.growth:
+        if self.chat and self.chat_growth(reader, reader.head().time) != self.growth:
             raise ChatMovedError("another writer continued this chat; write it again")
         return Target(
             commit=reader.head().seq,
@@ -147,10 +147,10 @@ class ScopeDestination:
 
 @dataclass(slots=True, kw_only=True)
 class _NewText:
-    """One write of messages: the input, and what was found in the store for it.
+    """One write of messages: the input, and the state of the store for it.
 
-    `fresh` are the messages that are new, `ahead` is what was read in them before the store was
-    looked at. The rest is as of the last `look`.
+    `fresh` are the new messages, `ahead` is the draft that was extracted before the store was read.
+    The rest is as of the last `look`.
     """
 
     ingestion: Ingestion
@@ -163,7 +163,7 @@ class _NewText:
     ahead: DatedDraft | None = None
     fresh: list[Message] = field(default_factory=list)
     growth: Growth | None = None
-    begun: Id | None = None
+    first_memory: Id | None = None
     target: Target | None = None
     unsaid: tuple[int, str] | None = None
     last: int = 0
@@ -177,14 +177,15 @@ class _NewText:
         """Locate the target and the new messages on a snapshot; return whether there are any."""
         self.last = reader.head().time
         if self.destination.chat:
-            self.growth = self.destination.grown(reader, self.last)
+            self.growth = self.destination.chat_growth(reader, self.last)
             self.destination = replace(self.destination, growth=self.growth)
-            self.begun = self.destination.begun(reader, self.last, self.terms.marks.metadata or {})
+            metadata = self.terms.marks.metadata or {}
+            self.first_memory = self.destination.first_memory(reader, self.last, metadata)
         self.target = self.destination.locate(reader)
         if self.destination.chat:
             self.fresh = self.messages if self.growth is None else list(self.growth.fresh)
         else:
-            found = self.ingestion.spelled_as_known(reader, self.messages, self.target)
+            found = self.ingestion.with_known_spelling(reader, self.messages, self.target)
             self.fresh, self.unsaid = found
         return self.target.written is None and bool(self.fresh)
 
@@ -200,8 +201,8 @@ class _NewText:
             read = self.ingestion.draft(fresh, terms.at, terms.extractor, self.last)
         draft, parts = read.draft, self.parts
         if self.is_chat:
-            draft = chat_draft(draft, fresh, session=self.destination.goes_on(fresh))
-            parts = changes_of_turns(draft, fresh, self.begun)
+            draft = chat_draft(draft, fresh, session=self.destination.continues_session(fresh))
+            parts = changes_of_turns(draft, fresh, self.first_memory)
         draft = draft if terms.names is None else terms.names.added_to(draft)
         draft = terms.marks.ending(draft)
         return self.asked(
@@ -211,7 +212,7 @@ class _NewText:
             target=self.target,
             parts=parts,
             waiting=read.waiting,
-            origins=brought_in(draft, fresh, terms.origin),
+            origins=origins_by_key(draft, fresh, terms.origin),
             unsaid=self.unsaid,
         )
 
@@ -252,7 +253,7 @@ class MemoryWriter:
         origin: Origin | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Written:
-        """Remember a text, the messages of a chat, or a document, for the scopes that are given.
+        """Write a text, the messages of a chat, or a document, into the given scopes.
 
         A chat is `messages=[{"role": "user", "content": "…"}, …]`, each with an "at" if its time is
         known: one without has that of the one before. It may also be given as `text`. Messages of
@@ -271,10 +272,10 @@ class MemoryWriter:
         a question as of an earlier time still finds it.
 
         The memory lives in the first scope (user before agent, app and run) and is a member of the
-        others. What is known already is not written twice: the memory that says so gets the
-        source, the metadata and the scopes. The same `idempotency_key` again does nothing. If the
-        extractor's model fails, the text is written all the same, and the rest waits (`pending`).
-        `origin` is who brought the text in: what is less trusted ends nothing that is more trusted.
+        others. A known text is not written twice: the memory that has it gets the source, the
+        metadata and the scopes. A repeated `idempotency_key` has no effect. If the extractor's
+        model fails, the text is written, and the extraction waits (`pending`). `origin` is who
+        brought the text in: a less trusted memory ends no more trusted one.
 
         Raises:
             InvalidInputError: nothing to remember, or an argument is wrong.
@@ -318,7 +319,7 @@ class MemoryWriter:
     ) -> Written:
         """Write messages; try again while other writers continue the same chat."""
         messages, terms = self.terms(messages, stated)
-        # With a key of its own, a single message stands by itself: the caller knows what is new.
+        # With a key, a single message is a memory by itself, not the continuation of a chat.
         if is_chat and (stated.key is None or len(messages) > 1):
             terms = replace(terms, destination=replace(terms.destination, chat=tuple(messages)))
         for left in reversed(range(CHAT_TRIES_MAX)):
@@ -333,7 +334,7 @@ class MemoryWriter:
     def terms(
         self, messages: list[Message], stated: StatedTerms
     ) -> tuple[list[Message], WriteTerms]:
-        """Return messages and what was stated beside them, checked and without secrets.
+        """Return messages and the options of the call, checked and without secrets.
 
         Raises:
             InvalidInputError: something that was stated is wrong.
@@ -378,7 +379,7 @@ class MemoryWriter:
         """Apply the scope's rule for secrets to values beside a text; return the kinds found."""
         try:
             is_plain = not may_be_secret(repr(values))
-        except ValueError as error:  # Python writes no number of more than 4,300 digits.
+        except ValueError as error:  # Python cannot print numbers of more than 4,300 digits.
             raise InvalidInputError(f"metadata: not JSON data: {error}") from None
         if is_plain:
             return values, ()
@@ -391,7 +392,7 @@ class MemoryWriter:
     ) -> ScopeDestination:
         """Return the destination of a write, with the digest of its messages if it has a key."""
         return ScopeDestination(
-            tuple(name for group in self.scopes.written(scope) for name in group),
+            tuple(name for group in self.scopes.written_scopes(scope) for name in group),
             self.scopes.bounds,
             None if key is None else check_key(key),
             "" if key is None else digest_of_messages(said),
@@ -400,13 +401,15 @@ class MemoryWriter:
         )
 
     def _origin_in(self, destination: ScopeDestination, origin: Origin | None) -> Origin | None:
-        """Return the origin of a write; a write by a grant is never trusted in full."""
+        """Return the origin of a write; a write by a grant never has full trust."""
         if not destination.strangers:
             return origin
         from worlddb.memory.scope_grants import BY_GRANT
 
         with self.engine.store.read() as reader:
-            return less_trusted_of(BY_GRANT, origin) if destination.granted(reader) else origin
+            return (
+                less_trusted_of(BY_GRANT, origin) if destination.granted_scopes(reader) else origin
+            )
 
     def _write_new(
         self,
@@ -416,7 +419,7 @@ class MemoryWriter:
         is_chat: bool,
         released: Node | None = None,
     ) -> Written:
-        """Write what is new of some messages: all of them, or what a chat has grown by."""
+        """Write the new ones of some messages: all of them, or those that extend a chat."""
         ingestion, destination = self.engine.ingestion, terms.destination
         caller = terms.origin if released is None else None
         new = _NewText(
@@ -440,24 +443,24 @@ class MemoryWriter:
             new.parts = PartChanges(told={released.id: {QUARANTINE: "released"}})
         if is_short(terms.extractor, messages):
             new.read_ahead()
-            landed = ingestion.write_at_once(self.actor, caller, new.ask)
+            write = ingestion.write_at_once(self.actor, caller, new.ask)
         else:
             with ingestion.snapshot() as reader:
                 is_new = new.look(reader)
                 now = is_new and is_immediate(terms.extractor)
                 plan = ingestion.plan(new.request(), reader) if now else None
-            landed = ingestion.commit(plan or ingestion.plan(new.request())) if is_new else None
+            write = ingestion.commit(plan or ingestion.plan(new.request())) if is_new else None
         target, growth, names = new.target, new.growth, destination.scopes
         if target is not None and target.written is not None:
-            return self.known(target.written)
-        if landed is None:
+            return self.written_before(target.written)
+        if write is None:
             assert growth is not None
-            return self.known(growth.session)
-        done = self._done(landed, names)
+            return self.written_before(growth.session)
+        done = self._done(write, names)
         return replace(done, scopes=names) if destination.strangers else done
 
     def release(self, node: Node, reach: Groups) -> Written:
-        """Write what waits in quarantine as a successor that holds from now on."""
+        """Write a memory in quarantine again, as a successor that is valid from now on."""
         with self.scopes.viewing(reach, ended=True) as view:
             row = view.reader.node_row(node.id)
             assert row is not None
@@ -490,9 +493,9 @@ class MemoryWriter:
     ) -> Written:
         """Replace a memory: a new memory supersedes the old one, in the same scopes.
 
-        The old one ends when the new one begins (now, or `at`), and can still be read. The new one
-        keeps its metadata, tags, pin and end, unless others are given. It is trusted no more than
-        the old one; if less, the old one stays, and the two contradict each other.
+        The old one ends when the new one begins (now, or `at`), and stays readable. The new one
+        keeps its metadata, tags, pin and expiry, unless others are given. It is trusted no more
+        than the old one; if less, the old one stays, and the two contradict each other.
 
         Raises:
             InvalidInputError: not one id, no text, or `at` is before it began.
@@ -501,13 +504,13 @@ class MemoryWriter:
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """
-        from worlddb.memory.rewrites import amended
+        from worlddb.memory.rewrites import write_amendment
 
         marks = {"metadata": metadata, "tags": tags, "expires_at": expires_at, "ttl": ttl}
         stated = StatedTerms(
             at=at, source=source, marks=marks, extractor=extractor, origin=origin, scope=scope
         )
-        return amended(self, id, text, stated)
+        return write_amendment(self, id, text, stated)
 
     def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
         """Write metadata and expiry of a memory; see `Memory.pin`.
@@ -520,9 +523,9 @@ class MemoryWriter:
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             row, old = find_memory(view, id)
             refuse_ended(view, row, old, whole=True)
-        self.marked(old, (), marks)
+        self.write_marks(old, (), marks)
 
-    def marked(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
+    def write_marks(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Write metadata and expiry of a memory; its text stays, its end can only be earlier."""
         with self.engine.ingestion.transact(self.actor, self.origin) as tx:
             if given.metadata:
@@ -535,12 +538,12 @@ class MemoryWriter:
         """Carry out a plan and return what it did."""
         return self._done(self.engine.ingestion.commit(plan), names)
 
-    def _done(self, landed: Landed, names: Sequence[ScopeName]) -> Written:
-        """Return what a write did, and queue the resolution of the names around it."""
-        request, outcome, commit, target = landed
+    def _done(self, write: FinishedWrite, names: Sequence[ScopeName]) -> Written:
+        """Return the result of a write, and queue the names around it for reclustering."""
+        request, outcome, commit, target = write
         if target.written is not None:
-            return self.known(target.written)
-        self.engine.ingestion.look_again(target.home, outcome.created, self.recluster)
+            return self.written_before(target.written)
+        self.engine.ingestion.recluster_around(target.home, outcome.created, self.recluster)
         memory = outcome.ids[request.memory]
         return self._written(memory, names, request.draft, outcome, commit, request.waiting)
 
@@ -549,7 +552,7 @@ class MemoryWriter:
         own = {scope for group in self.scopes.bounds for scope in group}
         return next((name for name in names if name in own), None)
 
-    def known(self, memory: Id) -> Written:
+    def written_before(self, memory: Id) -> Written:
         """Return the result for a memory that the same idempotency key wrote before."""
         with self.scopes.viewing(()) as view:
             row = view.reader.node_row(memory)

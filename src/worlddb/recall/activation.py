@@ -34,7 +34,7 @@ from worlddb.language.rival_frames import is_rival, may_be_rival
 from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
-from worlddb.model.records import Plain
+from worlddb.model.records import NOT_NAMED, Node, Plain
 from worlddb.recall.question import (
     KnownNames,
     SaidName,
@@ -545,13 +545,20 @@ class PathStep(Plain):
 
     `relation` is `about`, `mentions`, `inside` or what an edge calls itself ("sister"); `says` is
     a name in the question or in the text before, `found` a text that the other lanes found. `edge`
-    is the edge of the step, if there is one. `name` is the node's name, or how its text begins.
+    is the edge of the step, if there is one. `name` is the node's name, or how its text begins; of
+    a turn always how its text begins.
     """
 
     relation: str
     node: Id
     name: str
     edge: Id | None = None
+
+
+def _name_of(node: Node) -> str:
+    """Return what stands for a node in a path: the name of a turn is only its speaker."""
+    text = node.content[:NAME_CHARS]
+    return (text or node.name) if node.type in NOT_NAMED else (node.name or text)
 
 
 def paths_of(
@@ -566,7 +573,7 @@ def paths_of(
             PathStep(
                 relation=step.relation,
                 node=nodes[step.row].id,
-                name=nodes[step.row].name or nodes[step.row].content[:NAME_CHARS],
+                name=_name_of(nodes[step.row]),
                 edge=step.edge,
             )
             for step in steps

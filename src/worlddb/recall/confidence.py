@@ -42,6 +42,9 @@ LACKING_USUAL = 0.5  # what texts lack of a word that they do not have, if the e
 DATED_WORTH = 0.5  # what a date or a number counts: texts may say "yesterday" and "a dozen"
 _DATES = frozenset(token for word in (*MONTHS, *WEEKDAYS) for token in words(word))
 WISH = 0.05  # confidence at least in a wish of the asker that was raised; few of them are wanted
+OLDER_SHARE = 1 / 4
+"""How sure an older answer is at least, as a share of the newer one: less is no answer at all. With
+a third, one in eight true marks is lost (`python -m bench.answer_change --blind`)."""
 STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
 
 
@@ -267,6 +270,22 @@ def confidences(found: HitSignals) -> tuple[float, list[float]]:
     ]
     sure = max(probability(logit), STATED * found.whole["stated"])
     return sure, [min(sure, one) for one in own]
+
+
+def among_answers(
+    own: Sequence[float], rows: Sequence[int], chances: Mapping[tuple[int, int], float]
+) -> dict[tuple[int, int], float]:
+    """Return the chances of the pairs whose older hit answers the question, too.
+
+    `chances` are by the older and the newer row. What is hardly an answer is not outdated by one:
+    the comparison was made for answers. Two statements of one frame (chance 1) are not asked for.
+    """
+    given = dict(zip(rows, own, strict=True))
+    return {
+        (old, new): chance
+        for (old, new), chance in chances.items()
+        if chance == 1.0 or given.get(old, 0.0) >= OLDER_SHARE * given.get(new, 0.0)
+    }
 
 
 def with_recency(

@@ -28,6 +28,7 @@ from worlddb.recall.confidence import (
     HITS_READ,
     AskedWords,
     HitSignals,
+    among_answers,
     confidences,
     signals_of,
     with_recency,
@@ -247,7 +248,7 @@ def hits_of(
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
     now = question if is_compared else None
     best, newest, chances = newer_first(best, rows, nodes, now, _trust(view, nodes))
-    doubts = {row: by for row, by in newest.items() if row not in outdated}
+    newest = {old: new for old, new in newest.items() if old not in outdated}
     is_any_whole = any(node.name and not node.content for node in nodes.values())
     told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
     tokens = {
@@ -259,9 +260,8 @@ def hits_of(
     # The confidence of a hit must not depend on how many are asked for.
     looked_at = _fitting(there, rows, tokens, max(k, HITS_READ), max_tokens)
     looked_at += _older(looked_at, there, rows, chances)
-    signals = _signals(ranking, nodes, looked_at, asked)
-    sure, own = confidences(signals)
-    own = with_recency(own, [rows[at] for at in looked_at], chances)
+    signals, sure, own, chances = _confidence(ranking, nodes, looked_at, asked, chances)
+    doubted = {old: new for old, new in newest.items() if (old, new) in chances}
     ranks, parts = (_numbered(ranking.ranks), ranking.parts) if explain else ({}, {})
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
     paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
@@ -282,7 +282,7 @@ def hits_of(
             conflicts=tuple(conflicts.get(rows[at], ())),
             outdated=tuple(dict.fromkeys(old.sentence for old in outdated.get(rows[at], ()))),
             path=paths.get(rows[at], ()),
-            maybe_outdated=_maybe_outdated(nodes, doubts.get(rows[at])),
+            maybe_outdated=_maybe_outdated(nodes, doubted.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
             summary=told.get(rows[at]),
             tokens=tokens[rows[at]],
@@ -303,11 +303,33 @@ def _trust(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
     return {row: levels.of(node) for row, node in brought.items()}
 
 
+def _confidence(
+    ranking: Ranking,
+    nodes: Mapping[int, Node],
+    places: Sequence[int],
+    asked: AskedWords,
+    chances: Mapping[tuple[int, int], float],
+) -> tuple[HitSignals, float, list[float], dict[tuple[int, int], float]]:
+    """Return what speaks for the hits at some places, and how sure the recall and each hit are.
+
+    Last come the chances that a later hit answers anew what an older one answers, of the pairs
+    whose older hit answers at all.
+    """
+    rows = [ranking.rows[at] for at in places]
+    signals = _signals(ranking, nodes, rows, places, asked)
+    sure, own = confidences(signals)
+    answered = among_answers(own, rows, chances)
+    return signals, sure, with_recency(own, rows, answered), answered
+
+
 def _signals(
-    ranking: Ranking, nodes: Mapping[int, Node], places: Sequence[int], asked: AskedWords
+    ranking: Ranking,
+    nodes: Mapping[int, Node],
+    rows: Sequence[int],
+    places: Sequence[int],
+    asked: AskedWords,
 ) -> HitSignals:
     """Return what speaks for the hits at some places."""
-    rows = [ranking.rows[at] for at in places]
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
     names = [ranking.names.get(row, ()) for row in rows]

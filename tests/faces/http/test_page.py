@@ -12,6 +12,7 @@ from worlddb.faces.http.auth_middleware import GUESS_EVERY_S, GUESSES_MAX
 from worlddb.faces.http.http_problems import STATUS_BY_ERROR, TYPE_BY_STATUS
 from worlddb.faces.http.http_server import GRACE_S
 from worlddb.faces.http.request_limits import (
+    ASKING_MAX,
     BODY_BYTES_MAX,
     BODY_S_MAX,
     CONNECTIONS_MAX,
@@ -55,17 +56,18 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
     assert f"| {HEAD_BYTES_MAX >> 10} KiB, {HEADERS_MAX} headers |" in PAGE
     assert f"| {HEAD_S_MAX:.0f} s, {BODY_S_MAX:.0f} s |" in PAGE
     assert f"| connections | {CONNECTIONS_MAX:,};" in PAGE
-    most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX
-    at_once = "{} reads, {} recalls, {} writes".format(*most)
-    assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then 503 |" in PAGE
+    most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX, ASKING_MAX
+    at_once = "{} reads, {} recalls, {} writes ({} writes if a model extracts)".format(*most)
+    assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then get 503 |" in PAGE
     assert (
         f"closed after {KEEP_ALIVE_S} s; without a valid token after {STRANGER_KEEP_ALIVE_S} s"
         in PAGE
     )
     assert f"| connections of one address without a valid token | {STRANGERS_MAX};" in PAGE
-    assert f"dropped after {STALLED_S_MAX:.0f} s" in PAGE
-    assert f"| {GUESSES_MAX}, then one every {GUESS_EVERY_S:.0f} s; then 429 |" in PAGE
-    assert f"finished ({GRACE_S} s at most)" in PAGE
+    assert f"does not read its answer | closed after {STALLED_S_MAX:.0f} s |" in PAGE
+    assert GUESS_EVERY_S == 1
+    assert f"| {GUESSES_MAX}, then one per second; beyond that 429 |" in PAGE
+    assert f"finishes open requests for up to {GRACE_S} s" in PAGE
 
 
 def test_the_files_of_tokens_on_the_page_use_every_key_there_is() -> None:

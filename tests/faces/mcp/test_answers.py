@@ -12,6 +12,7 @@ from mcp.types import TextContent, TextResourceContents
 import worlddb
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.faces.mcp.tool_answers import ID_DIGITS, IDS_SHOWN
+from worlddb.model.text_safety import tokens_at_most
 
 from .talking import Talk
 
@@ -138,6 +139,21 @@ async def test_what_ended_and_what_contradicts_is_told_by_its_text() -> None:
     assert [hit["text"] for hit in both] == ["The urn holds tea", "Rum fills the urn"]
     assert ["text" in one for hit in both for one in hit["conflicts"]] == [False, False]
     assert short == [alone]
+
+
+async def test_a_context_takes_no_more_tokens_than_allowed_as_it_is_sent() -> None:
+    with worlddb.Memory(":memory:", embedder="none") as memory:
+        for number in range(20):
+            memory.write(f'The "heron" {number} says: \u200d漢字 привет {{"a": [1, 2]}} ' * 4)
+        async with Client(make_server(lambda: memory, tools="graph")) as client:
+            for limit in (20, 60, 100, 400, 1_500):
+                told = await client.call_tool("memory_context", {"max_tokens": limit})
+                assert isinstance(told.content[0], TextContent)
+                assert tokens_at_most(told.content[0].text) <= limit
+                assert told.structured_content
+                found = told.structured_content
+                assert found["left_out"] == 10 - found["text"].count("\n- [")
+                assert bool(found["text"]) == (limit >= 100)
 
 
 async def test_a_list_says_once_what_holds_of_all(both: tuple[worlddb.Memory, Talk]) -> None:

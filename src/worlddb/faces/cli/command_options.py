@@ -113,6 +113,15 @@ class Parser(argparse.ArgumentParser):
             setattr(action, "complete", FILE_COMPLETION)  # noqa: B010 - argparse has no such field
         return action
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments; words behind an option belong to the list of words before it."""
+        found, strange = super().parse_known_args(args, namespace)
+        lists = [one for one in self._actions if not one.option_strings and one.nargs == "*"]
+        if lists and not any(word.startswith("-") for word in strange):
+            setattr(found, lists[0].dest, [*getattr(found, lists[0].dest), *strange])
+            strange = []
+        return found, strange
+
     def error(self, message: str) -> NoReturn:
         """Refuse the arguments.
 

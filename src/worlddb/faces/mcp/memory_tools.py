@@ -41,11 +41,13 @@ from worlddb.faces.call_parts import Call, Effect, Parameter
 from worlddb.faces.calls import CALLS
 from worlddb.faces.mcp.tool_answers import (
     Answer,
+    ContextAnswer,
     add_texts,
     answer_class,
     answer_of,
     compact,
     fit,
+    fitted_context,
     shortened,
     without_details,
 )
@@ -225,6 +227,13 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
         arguments = {name: _plain(value) for name, value in given.items() if value is not None}
         memory = memory_for()
         answer = answer_of(call, getattr(memory, call.name)(**arguments))
+        if isinstance(answer, ContextAnswer):
+
+            def ask(left: int) -> ContextAnswer:
+                again = arguments | {"max_tokens": left, "counted": False}
+                return cast("ContextAnswer", answer_of(call, memory.context(**again)))
+
+            return fitted_context(answer, arguments["max_tokens"], ask)
         if not explains:
             without_details(answer)
 

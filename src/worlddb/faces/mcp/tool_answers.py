@@ -173,6 +173,13 @@ class RecallAnswer(Answer):
     hits: list[HitAnswer]
 
 
+class ContextAnswer(Answer):
+    """A text for a prompt; each of its lines begins with the id of a memory."""
+
+    text: str = Field(description="The text for the prompt; empty if nothing is remembered")
+    left_out: int | None = Field(default=None, description="How many memories did not fit")
+
+
 class MemoryAnswer(Answer):
     """One memory."""
 
@@ -371,6 +378,20 @@ def fit(answer: Answer, max_tokens: int | None, text_of: Callable[[str], str]) -
             add_texts(answer, text_of)  # The text of a removed hit may be needed elsewhere.
 
 
+def fitted_context(
+    answer: ContextAnswer, max_tokens: int, ask: Callable[[int], ContextAnswer]
+) -> ContextAnswer:
+    """Return a context whose whole answer has at most so many tokens as it is sent.
+
+    JSON takes more than the text, so `ask` is called with what is left for the text.
+    """
+    left = max_tokens
+    while answer.text and (over := tokens_at_most(compact(answer)) - max_tokens) > 0 and left > 1:
+        left = max(left - over, 1)
+        answer = ask(left)
+    return answer
+
+
 def compact(answer: Answer) -> str:
     """Return an answer as compact JSON text."""
     data = answer.model_dump(mode="json")
@@ -383,6 +404,10 @@ ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
     "Recall": (
         RecallAnswer,
         lambda it: RecallAnswer(confidence=it.confidence, hits=[_hit(hit) for hit in it]),
+    ),
+    "PromptContext": (
+        ContextAnswer,
+        lambda it: ContextAnswer(text=it.text, left_out=it.left_out or None),
     ),
     "MemoryPage": (ListAnswer, _listed),
     "Remembered": (MemoryAnswer, MemoryAnswer.model_validate),

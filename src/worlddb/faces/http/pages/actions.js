@@ -1,5 +1,5 @@
 // What changes the store: amend, retire, pin, erase, undo. Each says what it did and offers the way back.
-import { isAtLeast, post, scopeOf } from "./api.js";
+import { get, isAtLeast, post, scopeOf } from "./api.js";
 import { attempt, notify, place, save } from "./parts.js";
 
 /** Tell every page that the store has changed. */
@@ -20,6 +20,19 @@ export function undoOf(...results) {
       changed();
     });
 }
+
+const LOOKED_AT = 200; // Commits among which that of an action is looked for; it was one of the last.
+
+/** Return what undoes the newest commit for which `isMeant`: some answers do not name their commit. */
+export const undoOfCommit = (isMeant, scope) => () =>
+  attempt(async () => {
+    const { commits } = await get("/v1/log", { limit: LOOKED_AT, ...scope });
+    const commit = commits.find(isMeant);
+    if (!commit) throw new Error("The commit is not among the newest; undo it in the journal.");
+    await post("/v1/undo", { commit: commit.seq, ...scope });
+    notify("Taken back.");
+    changed();
+  });
 
 export function amend(memory, text) {
   return attempt(async () => {

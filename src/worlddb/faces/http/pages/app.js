@@ -89,17 +89,17 @@ function Clock({ name, label, help, first, params }) {
         ? html`<input type="datetime-local" aria-label=${`${label}, the exact time in UTC`} value=${given ? given.slice(0, 16) : ""} onChange=${type} />`
         : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? day(given) : shown}</button>`
     }
-    ${given && html`<button class="link" aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>now</button>`}
+    <button class="link back" disabled=${!given} aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>now</button>
   </div>`;
 }
 
 const KEYS = [
   [
-    "everywhere",
+    "Everywhere",
     {
       "?": "this list",
       u: "undo what was done last",
-      "g m / g a / g i": "go to Memories, Ask, Inbox (also p people, w worlds, j journal, h health)",
+      "g m": "go to Memories; also g a Ask, g i Inbox, g p People, g w Worlds, g j Journal, g h Health",
     },
   ],
   [
@@ -125,18 +125,20 @@ const KEYS = [
 const GOES = { m: "memories", a: "ask", i: "inbox", p: "people", w: "worlds", j: "journal", h: "health" };
 
 function Help({ onClose }) {
-  return html`<${Dialog} title="Keys" onClose=${onClose}>${KEYS.map(([title, keys]) => html`<h3>${title}</h3><dl>${Object.entries(keys).map(([key, told]) => html`<dt><kbd>${key}</kbd></dt><dd>${told}</dd>`)}</dl>`)}
+  // The list has the focus: the button below it would scroll the beginning away.
+  return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}><div class="keyboard" tabindex="-1" autofocus>
+      ${KEYS.map(([title, keys]) => html`<section key=${title}><h3>${title}</h3><dl>${Object.entries(keys).map(([key, told]) => html`<dt><kbd>${key}</kbd></dt><dd>${told}</dd>`)}</dl></section>`)}</div>
     <div class="bar"><button class="main" onClick=${onClose}>Close</button></div></${Dialog}>`;
 }
 
 /** The keys that hold on every page: help, and `g` with a letter for a page. */
-function useShellKeys(setHelp) {
+function useShellKeys(showKeys) {
   useLayoutEffect(() => {
     let isGoing = false; // No state of the page: the letter may be typed before the page is drawn again.
     const press = (event) => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
         return;
-      if (event.key === "?") setHelp(true);
+      if (event.key === "?") showKeys();
       const page = isGoing && GOES[event.key];
       if (page) {
         event.stopImmediatePropagation();
@@ -156,6 +158,16 @@ const shownName = (scope) => scope.replace(":", " ");
 function namesOf(scopes, bounds) {
   const opened = Object.entries(bounds).flatMap(([kind, values]) => values.map((value) => `${kind.replace(/_id$/, "")}:${value}`));
   return [...new Set([...scopes.map((one) => one.name), ...opened])];
+}
+
+/** What the two sliders mean, by the example of the sample data. */
+function ClockHelp({ onClose }) {
+  return html`<${Dialog} title="Two clocks" onClose=${onClose}>
+    <p>Each memory has two times: since when it is true, and since when this memory knows it.</p>
+    <dl><dt>True when</dt><dd>shows what was true on a day. “I moved to Lisbon” in March: pull it to February, and you live in Hamburg.</dd>
+      <dt>Known when</dt><dd>shows what had been written by a day, whatever it is about. It tells what an agent could know when it answered.</dd></dl>
+    <p class="soft">The past cannot be changed. Both times are in the address: send it to show somebody the same view.</p>
+    <div class="bar"><button class="main" onClick=${onClose}>Close</button></div></${Dialog}>`;
 }
 
 function Scopes({ names, chosen = "" }) {
@@ -199,14 +211,20 @@ function useDecisions(access, scope, stamp) {
   return waiting;
 }
 
+/** Which past the two clocks show, in words. */
+function pastOf({ as_of: valid, known_at: known }) {
+  if (!known) return `what was true on ${day(valid)}`;
+  return valid ? `what was true on ${day(valid)}, as far as it was known on ${day(known)}` : `what was known on ${day(known)}`;
+}
+
 function Theme() {
   const [theme, setTheme] = useState("");
   useEffect(() => {
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
   }, [theme]);
-  return html`<label class="small">Colours <select value=${theme} onChange=${(event) => setTheme(event.target.value)}>
-    <option value="">of the system</option><option value="light">light</option><option value="dark">dark</option></select></label>`;
+  return html`<label>Theme <select value=${theme} onChange=${(event) => setTheme(event.target.value)}>
+    <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>`;
 }
 
 function App() {
@@ -216,8 +234,8 @@ function App() {
   const [scopes, setScopes] = useState(null);
   const [first, setFirst] = useState(Date.now() - 30 * DAY_MS);
   const [turn, setTurn] = useState(0);
-  const [help, setHelp] = useState(false);
-  useShellKeys(setHelp);
+  const [help, setHelp] = useState("");
+  useShellKeys(() => setHelp("keys"));
 
   useEffect(() => {
     const follow = () => setWhere(place());
@@ -285,25 +303,27 @@ function App() {
   }}>Skip to the page</a>
   <div class="shell">
     <nav class="side" aria-label="Pages">
-      <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" />WorldDB</a>
+      <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" /><span>WorldDB</span></a>
       ${Object.entries(PAGES)
         .filter(([, [, , isFor]]) => !isFor || isFor(access))
         .map(
           ([page, [title]]) =>
             html`<a class="item" href=${link(page)} aria-current=${page === (HIDDEN[where.page] ? "memories" : where.page) ? "page" : undefined}><${Icon} of=${page} /><span>${title}</span>${page === "inbox" && waiting > 0 && html`<span class="count" aria-label=${`${waiting} waiting`}>${waiting >= COUNTED ? "99+" : waiting}</span>`}</a>`,
         )}
-      <div class="foot small soft">${access.token ? html`${access.token}${access.read_only ? " (reads only)" : ""}<br />` : null}<${Theme} /><br /><button class="link" onClick=${() => setHelp(true)}>Keys (?)</button><br />version ${access.version}</div>
+      <div class="foot small soft">${access.token && html`<span>Token ${access.token}${access.read_only ? " (reads only)" : ""}</span>`}
+        <${Theme} /><button class="link" onClick=${() => setHelp("keys")}>Keyboard shortcuts <kbd>?</kbd></button><span>Version ${access.version}</span></div>
     </nav>
     <div>
       <header class="top">
         <${Scopes} names=${names} chosen=${params.scope} />
-        <${Clock} name="as_of" label="true when" help="What was true at this time" first=${first} params=${params} />
-        <${Clock} name="known_at" label="known when" help="What this memory knew at this time" first=${first} params=${params} />
+        <${Clock} name="as_of" label="True when" help="What was true at this time" first=${first} params=${params} />
+        <${Clock} name="known_at" label="Known when" help="What this memory knew at this time" first=${first} params=${params} />
+        <button class="what" aria-label="What do the two clocks mean?" title="What do the two clocks mean?" onClick=${() => setHelp("clocks")}>?</button>
       </header>
-      ${then && html`<section class="past" aria-label="The past">You look at the past${params.as_of ? `: what was true on ${day(params.as_of)}` : ""}${params.known_at ? `: what was known on ${day(params.known_at)}` : ""}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></section>`}
+      ${then && html`<section class="past" aria-label="The past">You look at the past: ${pastOf(params)}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></section>`}
       <main id="main" tabindex="-1">${needsScope ? html`<p class="loading">Loading …</p>` : html`<${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} />`}</main>
     </div>
-  </div>${help && html`<${Help} onClose=${() => setHelp(false)} />`}<${Notices} />`;
+  </div>${help && html`<${help === "keys" ? Help : ClockHelp} onClose=${() => setHelp("")} />`}<${Notices} />`;
 }
 
 render(html`<${App} />`, Object.assign(document.getElementById("app"), { textContent: "" }));

@@ -86,11 +86,11 @@ function PromptText({ query, scope, params, stamp }) {
   );
   const setMost = (event) => change({ most: event.target.value });
   return html`<section aria-label="Prompt"><h2>What a prompt gets</h2>
-    <div class="bar small"><label>at most <input type="number" name="most" min="20" max="20000" value=${most} onChange=${setMost} /> tokens</label>
+    <div class="bar small"><label>At most <input type="number" name="most" min="20" max="20000" value=${most} onChange=${setMost} /> tokens</label>
       <button disabled=${!page.data || !page.data.text} onClick=${() => copy(page.data.text)}>Copy the text</button></div>
     <${Loaded} of=${page}>${(data) =>
       data.text
-        ? html`<p class="small soft">${count(data.tokens, "token")}, ${data.ids.length} memories, ${data.left_out} left out</p>
+        ? html`<p class="small soft">${count(data.tokens, "token")}, ${data.ids.length === 1 ? "1 memory" : `${data.ids.length} memories`}, ${data.left_out} left out</p>
           <pre class="small" tabindex="0">${data.text}</pre>`
         : html`<p class="soft">Nothing is remembered that fits.</p>`}</${Loaded}></section>`;
 }
@@ -101,15 +101,16 @@ export function asCode(kind, { query, ...rest }, hits) {
   const given = Object.entries(rest).filter(([, value]) => value !== undefined && value !== "");
   const python = given.map(([name, value]) => `, ${name}=${asPython(value)}`).join("");
   const call = `memory.recall(${JSON.stringify(query)}${python})`;
+  const token = isSignedIn() ? ', token=os.environ["WORLDDB_TOKEN"]' : "";
   const header = isSignedIn() ? '-H "Authorization: Bearer $WORLDDB_TOKEN" ' : ""; // Its name: code that is copied goes anywhere.
   if (kind === "curl")
     return `curl ${header}-H 'content-type: application/json' ${location.origin}/v1/recall -d '${JSON.stringify({ query, ...Object.fromEntries(given) }).replaceAll("'", "'\\''")}'`;
   if (kind === "test")
     return `def test_recall(memory):\n    found = [hit.node.content for hit in ${call}]\n    assert found[:1] == ${JSON.stringify(hits.slice(0, 1).map((hit) => hit.node.content))}\n`;
-  return `from worlddb import Memory\n\nwith Memory("memory.db") as memory:\n    for hit in ${call}:\n        print(hit.node.content)\n`;
+  return `${token && "import os\n\n"}from worlddb import Client\n\nwith Client("${location.origin}"${token}) as memory:\n    for hit in ${call}:\n        print(hit.node.content)\n`;
 }
 
-const FIELDS = ["k", "tokens", "sure", "type", "at", "ended", "sums"];
+const FIELDS = ["k", "tokens", "sure", "type", "at", "known", "ended", "sums"];
 const TYPES = ["Memory", "Session", "Turn", "Fact", "Entity"];
 
 function Options({ name, params, title }) {
@@ -118,15 +119,15 @@ function Options({ name, params, title }) {
     html`<label>${label} <input name=${key(part)} value=${params[key(part)] || ""} ...${more}
       onChange=${(event) => change({ [key(part)]: event.target.value })} /></label>`;
   const box = (part, label) =>
-    html`<label><input type="checkbox" name=${key(part)} checked=${Boolean(params[key(part)])}
+    html`<label class="box"><input type="checkbox" name=${key(part)} checked=${Boolean(params[key(part)])}
       onChange=${(event) => change({ [key(part)]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
   return html`<div class="bar small options" role="group" aria-label=${title}>
-    ${field("k", "hits", { type: "number", min: 1, max: 1000, placeholder: "10" })}
-    ${field("tokens", "tokens at most", { type: "number", min: 1, placeholder: "no limit" })}
-    ${field("sure", "confidence from", { type: "number", min: 0, max: 1, step: 0.05, placeholder: "any" })}
-    ${field("type", "type", { list: "recall-types", size: 8, placeholder: "all" })}
-    ${name === "b" && field("at", "true when", { type: "date" })}
-    ${box("ended", "also ended")} ${box("sums", "summaries first")}
+    ${field("k", "Hits", { type: "number", min: 1, max: 1000, placeholder: "10" })}
+    ${field("tokens", "Tokens at most", { type: "number", min: 1, placeholder: "no limit" })}
+    ${field("sure", "Least confidence", { type: "number", min: 0, max: 1, step: 0.05, placeholder: "any" })}
+    ${field("type", "Type", { list: "recall-types", size: 8, placeholder: "all" })}
+    ${name === "b" && html`${field("at", "True when", { type: "date" })} ${field("known", "Known when", { type: "date" })}`}
+    ${box("ended", "ended ones, too")} ${box("sums", "summaries first")}
   </div>`;
 }
 
@@ -137,7 +138,7 @@ function Settings({ params }) {
   return html`<details class="settings" open=${used.length > 0 || Boolean(params.two)}><summary>Settings</summary>
     <div class=${params.two ? "pair" : ""}><${Options} name="a" params=${params} title="Settings" />
       ${params.two && html`<${Options} name="b" params=${params} title="Second settings" />`}</div>
-    <label class="small"><input type="checkbox" name="two" checked=${Boolean(params.two)} onChange=${setTwo} /> compare two settings side by side</label>
+    <label class="small box"><input type="checkbox" name="two" checked=${Boolean(params.two)} onChange=${setTwo} /> Compare two settings side by side</label>
     <datalist id="recall-types">${TYPES.map((one) => html`<option value=${one}></option>`)}</datalist></details>`;
 }
 
@@ -146,6 +147,7 @@ function givenBy(name, params, scope) {
   const value = (part) => params[`${name}${part}`];
   const clocks = clocksOf(params);
   if (name === "b" && value("at")) clocks.as_of = `${value("at")}T23:59:59Z`;
+  if (name === "b" && value("known")) clocks.known_at = `${value("known")}T23:59:59Z`;
   return {
     query: params.q,
     k: Number(value("k") || 10),

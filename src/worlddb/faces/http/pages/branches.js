@@ -64,7 +64,7 @@ export function Branches({ access, stamp }) {
   const drop = () => send(at(asked.name, "drop"), {}, () => `Dropped ${asked.name}.`);
   const canChange = !access.read_only;
   return html`<h1>Branches</h1><${Loaded} of=${page}>${({ branches }) => html`
-    ${canChange && html`<form class="bar" onSubmit=${create}><label>A branch of the store as it is now <input name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" placeholder="try" /></label><button>Make it</button></form>`}
+    ${canChange && html`<form class="bar" onSubmit=${create}><label>Name of a new branch <input name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" placeholder="try" /></label><button class="main">Make it</button></form>`}
     ${
       branches.length === 0
         ? html`<${Empty} title="No branches">A branch is a store of its own that begins as this one is now. Try an import or a consolidation on it, then merge or drop it.</${Empty}>`

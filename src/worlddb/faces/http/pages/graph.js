@@ -4,11 +4,16 @@ import { clockSteps, get, post } from "./api.js";
 import { attempt, link, Loaded, textOf, useLoaded } from "./parts.js";
 
 /** The plane that nodes are placed on: as wide as a window, or upright; and the room that a text takes beside its node. */
-const WIDE = { width: 900, height: 540, left: 50, right: 210, below: false, letters: 32 };
-const UPRIGHT = { width: 420, height: 620, left: 110, right: 110, below: true, letters: 20 };
+const WIDE = { width: 900, height: 540, left: 50, right: 210, below: false, letters: 28, text: 190 };
+const UPRIGHT = { width: 420, height: 620, left: 110, right: 110, below: true, letters: 18, text: 150 };
+const LINE = 34; // The height of a line of text with some air.
 const planeOf = () => (matchMedia("(max-width: 760px)").matches ? UPRIGHT : WIDE);
 const NODES_MAX = 80; // More cannot be read, and are never needed at once.
 const ROUNDS = 220; // The layout has settled by then.
+const SHOWN_LEAST = 0.8; // Of the plane: texts keep about the size of those around the picture.
+const TOGETHER = 0.4; // How strongly the nodes of one world come together: their boxes lie apart, and outside, edges decide.
+const OUT = 30; // How strongly a node leaves the box of a world that it is not in.
+const ROOM = 26; // Between the box of a world and that of the world around it.
 const STEPS_MAX = 6; // A longer path explains nothing to a reader.
 const FRONT_MAX = 200; // Nodes that one step of the search looks around; the call takes as many.
 export const MEANING = {
@@ -24,17 +29,36 @@ export const MEANING = {
   instance_of: "the source is one of the kind",
   subtype_of: "every one of the source's kind is one of the target's",
 };
-const COLOURS = { Memory: 0, Turn: 0, Session: 4, Entity: 1, Fact: 2, Summary: 3, Scope: 5 };
+const COLOURS = { Memory: 0, Turn: 6, Session: 4, Entity: 1, Fact: 2, Summary: 3, Scope: 5 };
+
+const isIn = (inner, world, worlds) => inner === world || (worlds.has(inner) && isIn(worlds.get(inner).parent, world, worlds));
+
+/** Draw a node to the middle of its world, and out of the box of a world that it is not in. */
+function keepIn(push, point, world, box, worlds, { right, left }) {
+  const [x, y] = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+  if (point.world === world) {
+    const pull = (worlds.get(world) || {}).parent ? TOGETHER : 0; // The outermost world holds all that is left.
+    push.x += (x - point.x) * pull;
+    push.y += (y - point.y) * pull;
+  } else if (!isIn(point.world, world, worlds)) {
+    const isOver = point.x > box.left - right && point.x < box.right + right && point.y > box.top - 2 * LINE && point.y < box.bottom + 2 * LINE;
+    if (isOver) push.y += point.y < y ? -OUT : OUT;
+    if (isOver) push.x += point.x < x ? -OUT / 2 : left / 10;
+  }
+}
 
 /** Place nodes by springs along edges, and bring those of one world together. */
-function layOut(nodes, edges, start, { width, height }) {
+function layOut(nodes, edges, start, worlds, plane) {
+  const { width, height, text } = plane;
+  // On a ring around the start, those of one world beside each other: springs alone cannot bring them past others.
+  const ring = nodes.filter((node) => node.id !== start).sort((a, b) => (a.parent < b.parent ? -1 : a.parent > b.parent ? 1 : 0));
   const at = new Map(
-    nodes.map((node, place) => {
-      const angle = place * 2.399963; // The golden angle: no two begin at the same point.
-      const far = node.id === start ? 0 : 40 + 14 * Math.sqrt(place) * 3;
+    nodes.map((node) => {
+      const angle = 0.5 + (2 * Math.PI * ring.indexOf(node)) / ring.length; // Texts lie level: an edge should not.
+      const far = node.id === start ? 0 : 0.35;
       return [
         node.id,
-        { x: width / 2 + far * Math.cos(angle), y: height / 2 + far * Math.sin(angle), world: node.parent },
+        { x: width * (0.5 + far * Math.cos(angle)), y: height * (0.5 + far * Math.sin(angle)), world: node.parent },
       ];
     }),
   );
@@ -56,6 +80,12 @@ function layOut(nodes, edges, start, { width, height }) {
         push.get(one).y += (dy / far) * force;
         push.get(other).x -= (dx / far) * force;
         push.get(other).y -= (dy / far) * force;
+        // Texts are wide and low: two that lie over each other go apart up and down.
+        if (Math.abs(dx) < text && Math.abs(dy) < LINE) {
+          const apart = (LINE - Math.abs(dy)) * (dy < 0 ? -1 : 1);
+          push.get(one).y += apart;
+          push.get(other).y -= apart;
+        }
       }
     }
     for (const edge of edges) {
@@ -71,6 +101,8 @@ function layOut(nodes, edges, start, { width, height }) {
       push.get(edge.target).x -= (dx / far) * pull * 10;
       push.get(edge.target).y -= (dy / far) * pull * 10;
     }
+    for (const [world, box] of boxes(at, worlds))
+      for (const [id, point] of all) keepIn(push.get(id), point, world, box, worlds, plane);
     for (const [id, point] of all) {
       const { x, y } = push.get(id);
       const far = Math.hypot(x, y) || 1;
@@ -82,28 +114,52 @@ function layOut(nodes, edges, start, { width, height }) {
   return at;
 }
 
-/** The part of the plane that the nodes and their texts take, not smaller than half of it: few nodes are not blown up. */
+/** The part of the plane that the nodes and their texts take, not much smaller than all of it: few nodes are not blown up. */
 function frame(at, plane) {
   const [xs, ys] = [[...at.values()].map((one) => one.x), [...at.values()].map((one) => one.y)];
   const [left, right] = [Math.min(...xs) - plane.left, Math.max(...xs) + plane.right];
-  const [top, bottom] = [Math.min(...ys) - 44, Math.max(...ys) + 44];
-  const [width, height] = [Math.max(right - left, plane.width / 2), Math.max(bottom - top, plane.height / 2)];
+  const [top, bottom] = [Math.min(...ys) - 72, Math.max(...ys) + 72];
+  const [width, height] = [Math.max(right - left, plane.width * SHOWN_LEAST), Math.max(bottom - top, plane.height * SHOWN_LEAST)];
   return `${(left + right - width) / 2} ${(top + bottom - height) / 2} ${width} ${height}`;
 }
 
-function boxes(at) {
-  const worlds = new Map();
+/** The box of each world around its nodes and the worlds inside it; the outer ones come first. */
+function boxes(at, worlds) {
+  const found = new Map();
   for (const { x, y, world } of at.values()) {
-    const box = worlds.get(world) || { left: x, right: x, top: y, bottom: y, count: 0 };
-    worlds.set(world, {
-      left: Math.min(box.left, x),
-      right: Math.max(box.right, x),
-      top: Math.min(box.top, y),
-      bottom: Math.max(box.bottom, y),
-      count: box.count + 1,
-    });
+    for (let [id, depth] = [world, 0]; id; [id, depth] = [(worlds.get(id) || {}).parent, depth + 1]) {
+      const room = ROOM * depth;
+      const box = found.get(id) || { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity, count: 0, depth: 0 };
+      found.set(id, {
+        left: Math.min(box.left, x - room),
+        right: Math.max(box.right, x + room),
+        top: Math.min(box.top, y - room),
+        bottom: Math.max(box.bottom, y + room),
+        count: box.count + 1,
+        depth: Math.max(box.depth, depth),
+      });
+    }
   }
-  return [...worlds.entries()].filter(([, box]) => box.count > 1);
+  return [...found].filter(([id, box]) => box.count > 1 && (worlds.has(id) || box.depth === 0)).sort((a, b) => b[1].depth - a[1].depth);
+}
+
+const NO_WORLDS = new Map();
+
+/** The names of worlds, and which lie in which: scopes by their list, sessions and topics as nodes. */
+function useWorlds(nodes, scope) {
+  const ids = [...new Set(nodes.map((node) => node.parent))].filter(Boolean).sort();
+  const page = useLoaded(
+    async (signal) => {
+      const [{ scopes }, inner] = await Promise.all([
+        get("/v1/scopes", { limit: 1000 }, signal),
+        post("/v1/query", { query: { seeds: ids, include_superseded: true }, ...scope }, signal).catch(() => ({ nodes: [] })),
+      ]);
+      const own = inner.nodes.map((node) => [node.id, { name: `${node.type}: ${textOf(node)}`, parent: node.parent }]);
+      return new Map([...scopes.map((one) => [one.id, { name: one.name.replace(":", " ") }]), ...own]);
+    },
+    [ids.join()],
+  );
+  return page.data || NO_WORLDS;
 }
 
 const allTypes = async (scope) => (await get("/v1/ontology", scope)).types.map((one) => one.type);
@@ -153,7 +209,7 @@ export function PathBetween({ start, end, scope, params }) {
   const page = useLoaded(() => pathBetween(start, end, scope, params), [start, end, params.as_of, params.known_at]);
   return html`<${Loaded} of=${page}>${(path) =>
     path === null
-      ? html`<p class="soft">No path of at most ${STEPS_MAX} edges was found between these nodes.</p>`
+      ? html`<p class="soft">Not linked within ${STEPS_MAX} steps.</p>`
       : html`<ol class="path">${path.map(({ node, edge }) => html`<li key=${node.id}>${edge && html`<span class="soft">${edge.target === node.id ? "→" : "←"} ${labelOf(edge)} </span>`}<a href=${link("memory", node.id)}>${textOf(node)}</a> <span class="small soft">${node.type}</span></li>`)}</ol>`}</${Loaded}>`;
 }
 
@@ -175,10 +231,13 @@ function together(edges) {
   return [...found.values()];
 }
 
-function WorldBox({ box, plane }) {
+function WorldBox({ box, plane, name }) {
   const [left, width] = [box.left - plane.left + 20, box.right - box.left + plane.left + plane.right - 40];
-  return html`<rect class="world" x=${left} y=${box.top - 24} width=${width} height=${box.bottom - box.top + 60} rx="14" />`;
+  return html`<rect class="world" x=${left} y=${box.top - 34} width=${width} height=${box.bottom - box.top + 70} rx="14" />
+    ${name && html`<text class="world-name" x=${left + 12} y=${box.top - 18}>${cut(name, plane.letters)}<title>${name}</title></text>`}`;
 }
+
+const cut = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);
 
 function Line({ from, to, named, title }) {
   return html`<g><line class="edge" marker-end="url(#arrow)" x1=${from.x} y1=${from.y} x2=${to.x} y2=${to.y} />
@@ -187,7 +246,7 @@ function Line({ from, to, named, title }) {
 
 function Dot({ node, point, plane, isStart, isChosen, onChoose }) {
   const text = textOf(node);
-  const shown = text.length > plane.letters ? `${text.slice(0, plane.letters - 1)}…` : text;
+  const shown = cut(text, plane.letters);
   const [x, y] = plane.below ? [point.x, point.y + 28] : [point.x + (isChosen ? 18 : 12), point.y + 4];
   const press = (event) => event.key === "Enter" && onChoose();
   return html`<g class=${isChosen ? "chosen" : ""} role="button" tabindex="0" aria-label=${`Expand ${text.slice(0, 60)}`} onClick=${onChoose} onKeyDown=${press}>
@@ -223,16 +282,18 @@ export function GraphOf({ start, scope, params = {} }) {
   const shown = new Set(nodes.map((node) => node.id));
   const lines = edges.filter((edge) => shown.has(edge.source) && shown.has(edge.target));
   const plane = planeOf();
-  const at = useMemo(() => layOut(nodes, lines, start, plane), [nodes.length, lines.length, start, plane]);
-  if (!nodes.length) return html`<p class="loading">Loading …</p>`;
+  const worlds = useWorlds(nodes, scope);
+  const at = useMemo(() => layOut(nodes, lines, start, worlds, plane), [nodes.length, lines.length, start, worlds, plane]);
+  // As high as the picture will be: what is below it stays where it is.
+  if (!nodes.length) return html`<div class="graph loading" role="status">Loading …</div><p class="small">${" "}</p><p class="small">${" "}</p>`;
   const one = nodes.find((node) => node.id === chosen) || nodes[0];
   const kinds = [...new Set(nodes.map((node) => node.type))];
   return html`<svg class="graph" viewBox=${frame(at, plane)} role="group" aria-label="Graph">
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="17" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" class="tip" /></marker></defs>
-    ${boxes(at).map(([world, box]) => html`<${WorldBox} key=${world} box=${box} plane=${plane} />`)}
+    ${boxes(at, worlds).map(([id, box]) => html`<${WorldBox} key=${id} box=${box} plane=${plane} name=${(worlds.get(id) || {}).name} />`)}
     ${together(lines).map(([edge, named]) => html`<${Line} key=${edge.id} from=${at.get(edge.source)} to=${at.get(edge.target)} named=${named} title=${MEANING[edge.type] || edge.type} />`)}
     ${nodes.map((node) => html`<${Dot} key=${node.id} node=${node} point=${at.get(node.id)} plane=${plane} isStart=${node.id === start} isChosen=${node.id === one.id} onChoose=${() => choose(node.id)} />`)}</svg>
     <p class="small"><span class="soft">${one.type}:</span> ${textOf(one).slice(0, 200)} <a href=${link(one.type === "Entity" ? "people" : "memory", one.id)}>Open</a></p>
     <p class="small soft legend">${kinds.map((kind) => html`<span key=${kind}><svg viewBox="0 0 8 8" aria-hidden="true"><circle class=${`c${COLOURS[kind] ?? 4}`} cx="4" cy="4" r="4" /></svg>${kind}</span>`)}
-      <span>Choose a node to see what is linked with it. ${nodes.length} nodes, ${lines.length} edges${nodes.length >= NODES_MAX ? "; no more are shown" : ""}.</span></p>`;
+      <span>Choose one to see what is linked with it. ${nodes.length} shown, ${lines.length} links${nodes.length >= NODES_MAX ? "; a picture has no room for more" : ""}.</span></p>`;
 }

@@ -35,7 +35,9 @@ export function percentile(buckets, share) {
 
 function routes(metrics) {
   const found = new Map();
-  for (const one of metrics.filter((item) => item.name === "worlddb_http_request_seconds_bucket")) {
+  // The files of these pages say nothing about the store.
+  const isCall = ({ name, labels }) => name === "worlddb_http_request_seconds_bucket" && labels.route !== "/" && !labels.route.startsWith("/ui/");
+  for (const one of metrics.filter(isCall)) {
     const key = `${one.labels.method} ${one.labels.route}`;
     found.set(key, [...(found.get(key) || []), one]);
   }
@@ -68,7 +70,7 @@ const VERDICTS = { ok: "good", warn: "warn", fail: "bad" };
 /** What `worlddb doctor` says of the store, its indexes, the embedder and the work in the background. */
 function Doctor({ stamp }) {
   const page = useLoaded((signal) => get("/v1/doctor", {}, signal), [stamp]);
-  return html`<h2>Doctor</h2><${Loaded} of=${page}>${({
+  return html`<h2>Doctor</h2><p class="soft">The parts of the store, and what to do if one of them is not well. <code>worlddb doctor</code> says the same.</p><${Loaded} of=${page}>${({
     findings,
   }) => html`<div class="scroll"><table class="doctor"><thead><tr><th class="tight">part</th><th class="tight">verdict</th><th>what was seen</th></tr></thead><tbody>
     ${findings.map((one) => html`<tr key=${one.part + one.seen}><td class="tight">${one.part}</td><td class="tight"><${Chip} kind=${VERDICTS[one.verdict]}>${one.verdict}</${Chip}></td><td class="text">${one.seen}${one.advice && html`<div class="small soft">${one.advice}</div>`}</td></tr>`)}</tbody></table></div>
@@ -114,12 +116,12 @@ export function Health({ access, stamp }) {
   return html`<h1>Health</h1><${Loaded} of=${page}>${({ health, metrics, from, scopes }) => {
     const value = (name) => (metrics.find((one) => one.name === name) || { value: 0 }).value;
     return html`<div class="columns figures">
-        <${Figure} title="server" value=${health.status} note=${`version ${health.version}`} />
+        <${Figure} title="Server" value=${health.status} note=${`version ${health.version}`} />
         ${
           access.admin &&
-          html`<${Figure} title="store" value=${size(value("worlddb_store_bytes"))} note=${count(value("worlddb_store_commits"), "commit")} />
-        <${Figure} title="written since the start" value=${value("worlddb_memories_written_total").toLocaleString("en")} note=${`${value("worlddb_memories_retired_total").toLocaleString("en")} ended`} />
-        <${Figure} title="scopes" value=${scopes.length >= 1000 ? "1,000 or more" : scopes.length} note=${access.manages_tokens ? html`<a href=${link("tokens")}>tokens that open them</a>` : html`<a href=${link("worlds")}>what is in them</a>`} />`
+          html`<${Figure} title="Store" value=${size(value("worlddb_store_bytes"))} note=${count(value("worlddb_store_commits"), "commit")} />
+        <${Figure} title="Written since the start" value=${value("worlddb_memories_written_total").toLocaleString("en")} note=${`${value("worlddb_memories_retired_total").toLocaleString("en")} ended`} />
+        <${Figure} title="Scopes" value=${scopes.length >= 1000 ? "1,000 or more" : scopes.length} note=${access.manages_tokens ? html`<a href=${link("tokens")}>tokens that open them</a>` : html`<a href=${link("worlds")}>what is in them</a>`} />`
         }
       </div>
       ${
@@ -128,7 +130,7 @@ export function Health({ access, stamp }) {
           : html`
         <h2>Growth</h2><${Growth} scope=${{}} from=${from} stamp=${stamp} />
         <${Doctor} stamp=${stamp} />
-        <h2>Time to answer</h2><div class="scroll"><table><thead><tr><th>route</th><th class="tight wide">requests</th><th class="tight">P50</th><th class="tight">P95</th><th class="tight">P99</th></tr></thead><tbody>
+        <h2>Time to answer</h2><p class="soft">Half of the requests since the start were answered within P50, 95 of 100 within P95, 99 within P99.</p><div class="scroll"><table><thead><tr><th>route</th><th class="tight wide">requests</th><th class="tight">P50</th><th class="tight">P95</th><th class="tight">P99</th></tr></thead><tbody>
           ${routes(metrics).map((one) => html`<tr key=${one.route}><td class="mono">${one.route}</td><td class="tight wide">${one.count.toLocaleString("en")}</td>${one.times.map((time) => html`<td class="tight">${took(time)}</td>`)}</tr>`)}</tbody></table></div>
         <${Check} />`
       }`;

@@ -12,11 +12,11 @@ export const MEANING = {
   graph: "it is about a name in the question",
   cover: "it has many of the question's words",
   around: "the question's words are said in it or near it",
-  speaker: "the one whom the question means said it",
-  synonyms: "it has words like those of the question",
+  speaker: "the person whom the question means said it",
+  synonyms: "it has similar words",
   spread: "the best texts mention what it is about",
   telling: "it tells something about its speaker",
-  world: "other good hits are in the same session",
+  world: "other good hits are in the same session or world",
   reply: "the turn before fits the question",
   following: "the turn after fits the question",
   feedback: "it is like the best texts of other sessions",
@@ -90,8 +90,9 @@ function Weights({ hit, most }) {
 
 /** How the graph led here: `user —lives in→ I moved to Lisbon.`, each edge with its id. */
 function Path({ path }) {
-  if (!path || path.length < 2) return null;
-  return html`<div class="small"><span class="soft">path</span> ${path.map(
+  const steps = (path || []).filter((step, place) => place === 0 || step.node !== path[place - 1].node);
+  if (steps.length < 2) return null;
+  return html`<div class="small"><span class="soft">path</span> ${steps.map(
     (step, place) => html`${place > 0 && html` <span class="soft" title=${step.edge}>—${step.relation}→</span> `}
       <a href=${link("memory", step.node)}>${step.name}</a>`,
   )}</div>`;

@@ -1,7 +1,7 @@
 // Inbox: what waits for a decision. Each card has its keys; a decision can be taken back.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { get, post } from "./api.js";
-import { changed, pin, retire } from "./actions.js";
+import { changed, pin, retire, undoOfCommit } from "./actions.js";
 import { attempt, Chip, count, Empty, link, Loaded, may, notify, textOf, Time, useKeys, useLoaded } from "./parts.js";
 import { decide, TIERS } from "./people.js";
 
@@ -10,22 +10,11 @@ const FADING = 20; // More than anybody decides on at once; the next come when t
 const SAID = 4; // Memories that are shown of each of two names.
 const SOON_DAYS = 14; // What ends later needs no decision yet.
 
-/** Return what undoes the newest commit that changed a node or an edge: some answers do not name their commit. */
-const undoOfChange = (id, scope) => () =>
-  attempt(async () => {
-    const { commits } = await get("/v1/log", { limit: PAGE, ...scope });
-    const commit = commits.find((one) => one.changes.some((change) => change.id === id));
-    if (!commit) throw new Error("The commit is not among the newest; undo it in the journal.");
-    await post("/v1/undo", { commit: commit.seq, ...scope });
-    notify("Taken back.");
-    changed();
-  });
-
-/** Release what is held back, or reject it. What was released can be retired again; what was rejected can wait again. */
+/** Release what is held back, or reject it; what is taken back waits again. */
 const settle = (one, decision, scope) =>
   attempt(async () => {
     const done = await post(`/v1/quarantine/${one.id}/decide`, { decision, ...scope });
-    if (decision === "release") notify("Released: it can be recalled now.", () => retire([done]));
+    if (decision === "release") notify("Released: it can be recalled now.", undoOfCommit((commit) => commit.time === done.known_from, scope));
     else if (decision === "reject") notify("Rejected: no recall will find it.", () => settle(one, "wait", scope));
     else notify("Taken back: it waits again.");
     changed();
@@ -35,7 +24,7 @@ const settle = (one, decision, scope) =>
 const bothRight = (one, scope) =>
   attempt(async () => {
     await post(`/v1/edges/${one.edge}/unlink`, scope);
-    notify("Both are right: the conflict is settled.", undoOfChange(one.edge, scope));
+    notify("Both are right: the conflict is settled.", undoOfCommit((commit) => commit.changes.some((change) => change.id === one.edge), scope));
     changed();
     return true;
   });
@@ -80,7 +69,7 @@ function Evidence({ evidence }) {
 }
 
 const Text = ({ one, children }) =>
-  html`<p><a href=${link("memory", one.id)}>${textOf(one)}</a></p><div class="small soft">${children}</div>`;
+  html`<div class="said"><p><a href=${link("memory", one.id)}>${textOf(one)}</a></p><div class="small soft">${children}</div></div>`;
 
 /** One side of a conflict: what it says, since when, and who said it. */
 const Rival = ({ id, text, node }) => html`<div><p><a href=${link("memory", id)}>${text}</a></p>
@@ -118,6 +107,7 @@ const KINDS = [
   },
   {
     name: "held",
+    isShort: true,
     title: "Held back",
     hint: "Written, and not recalled until released.",
     isUrgent: true,
@@ -130,14 +120,16 @@ const KINDS = [
   },
   {
     name: "fading",
+    isShort: true,
     title: "Fading",
-    hint: "Seldom recalled and hardly linked. Nothing ends by itself: keep it by a pin, or end it.",
+    hint: "Old, seldom recalled and hardly linked. Nothing ends by itself: pin what should stay, retire what is over.",
     id: (one) => one.memory.id,
     card: ({ one }) => html`<${Text} one=${one.memory}><span title=${one.because}>true since <${Time} at=${one.memory.valid_from} />, ${one.recalls ? `recalled ${count(one.recalls, "time")}` : "never recalled"}, ${count(one.links, "link")}</span></${Text}>`,
     keys: { p: ["Pin it", (one) => pin([one.memory], true)], r: ["Retire it", (one) => retire([one.memory])] },
   },
   {
     name: "expiring",
+    isShort: true,
     title: "Expiring soon",
     id: (one) => one.id,
     card: ({ one }) => html`<${Text} one=${one}>ends <${Time} at=${one.valid_to} /></${Text}>`,
@@ -145,6 +137,7 @@ const KINDS = [
   },
   {
     name: "pending",
+    isShort: true,
     title: "Waiting to be read",
     hint: "The text is there and recalled; names and facts follow when it is read ('worlddb extract --pending').",
     id: (one) => one.memory.id,
@@ -159,7 +152,7 @@ function Card({ kind, one, chosen, scope, canWrite, act }) {
   useEffect(() => {
     if (chosen) box.current.scrollIntoView({ block: "nearest" });
   }, [chosen]);
-  return html`<article ref=${box} class="card clamped ${chosen ? "chosen" : ""}" aria-current=${chosen ? "true" : undefined}><${kind.card} one=${one} chosen=${chosen} scope=${scope} />
+  return html`<article ref=${box} class="card clamped ${kind.isShort ? "short" : ""} ${chosen ? "chosen" : ""}" aria-current=${chosen ? "true" : undefined}><${kind.card} one=${one} chosen=${chosen} scope=${scope} />
     ${canWrite && html`<div class="bar">${Object.entries(kind.keys).map(([key, [label]], place) => html`<button class=${place ? "" : "main"} onClick=${() => act(kind, one, key)}>${label} <kbd>${key}</kbd></button>`)}</div>`}
   </article>`;
 }

@@ -2,6 +2,7 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { get, post } from "./api.js";
 import { changed, undoOf } from "./actions.js";
+import { labelOf, MEANING } from "./graph.js";
 import {
   attempt,
   change,
@@ -24,8 +25,8 @@ const PAGE = 50;
 
 const KINDS = {
   close_node: "ended",
-  close_edge: "edge ended",
-  delete_edge: "edge removed",
+  close_edge: "link ended",
+  delete_edge: "link removed",
   place: "moved",
   erase: "erased",
   flag: "conflict found",
@@ -34,7 +35,7 @@ const KINDS = {
   accept: "merged",
   reject: "kept apart",
   undo: "undone",
-  register: "edge type declared",
+  register: "link type declared",
 };
 const OF_NODES = new Set(["close_node", "place", "erase"]);
 const TEXTS_MAX = 100; // Texts that are looked up for one difference.
@@ -74,8 +75,8 @@ function Difference({ first, last, scope }) {
     return html`<ul>
     ${nodes.map((node) => html`<li key=${node.id}><span class="chip good">new</span> ${node.type} <a href=${link("memory", node.id)}>${textOf(node)}</a></li>`)}
     ${changes.map((one, place) => html`<li key=${place}><span class="chip warn">${KINDS[one.kind] || one.kind}</span> ${named(one.id)} <span class="small soft">${(one.detail && one.detail.reason) || ""}</span></li>`)}
-    ${edges.slice(0, EDGES_SHOWN).map((edge) => html`<li key=${edge.id} class="small soft">${named(edge.source)} — ${edge.type} → ${named(edge.target)}</li>`)}
-    ${edges.length > EDGES_SHOWN && html`<li class="small soft">and ${edges.length - EDGES_SHOWN} more edges</li>`}
+    ${edges.slice(0, EDGES_SHOWN).map((edge) => html`<li key=${edge.id} class="small soft">${named(edge.source)} <span title=${MEANING[edge.type]}>— ${labelOf(edge)} →</span> ${named(edge.target)}</li>`)}
+    ${edges.length > EDGES_SHOWN && html`<li class="small soft">and ${edges.length - EDGES_SHOWN} more links</li>`}
     ${cut && html`<li class="small soft">There is more: these are the first ${SHOWN_MAX}. <code>worlddb diff ${first} ${last}</code> shows all.</li>`}
   </ul>`;
   }}</${Loaded}>`;
@@ -209,7 +210,7 @@ export function Journal({ where, scope, stamp }) {
     const { first, last } = event.target.elements;
     change({ first: first.value, last: last.value });
   };
-  return html`<h1>Journal</h1><${Loaded} of=${page}>${(data) => {
+  return html`<h1>Journal</h1><p class="soft">Every write is a commit: who made it, what it changed, and the way back. Nothing is ever overwritten.</p><${Loaded} of=${page}>${(data) => {
     const commits = [...data.commits, ...more];
     if (!commits.length)
       return html`<${Empty} title="No commits yet">Every write is a commit, with who made it.</${Empty}>`;
@@ -223,9 +224,9 @@ export function Journal({ where, scope, stamp }) {
           one,
           place,
         ) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight wide"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
-        <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} /><span class="narrow small soft"><${Time} at=${one.time} /> </span>${one.nodes > 0 && html`<${Chip} kind="good">${count(one.nodes, "node")}</${Chip}>`}${one.edges > 0 && html`<${Chip}>${count(one.edges, "edge")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn">${count(one.changes.length, "change")}</${Chip}>`}
+        <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} /><span class="narrow small soft"><${Time} at=${one.time} /> </span>${one.nodes > 0 && html`<${Chip} kind="good" title="memories, names and facts that are new">${one.nodes.toLocaleString("en")} new</${Chip}>`}${one.edges > 0 && html`<${Chip} title="links between them">${count(one.edges, "link")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn" title="what was there before and has changed">${count(one.changes.length, "change")}</${Chip}>`}
           ${open === one.seq && html`<${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} />`}</td>
-        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}>Since</button> ${may("curate") && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`,
+        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}title="What has changed since this commit">Since</button> ${may("curate") && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`,
       )}
       </tbody></table></div>
       ${cursor && html`<div class="bar"><button onClick=${next}>Show more</button></div>`}

@@ -83,14 +83,14 @@ function Filters({ params }) {
   const text = (name, label, more = {}) =>
     html`<label>${label} <input size="4" name=${name} value=${params[name] || ""} ...${more} onChange=${(event) => set({ [name]: event.target.value.trim() })} /></label>`;
   const box = (name, label) =>
-    html`<label><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
+    html`<label class="box"><input type="checkbox" name=${name} checked=${Boolean(params[name])} onChange=${(event) => set({ [name]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
   const used = Object.keys(FILTERS).filter((name) => params[name]);
   return html`<button class="narrow-only" aria-expanded=${open} onClick=${() => setOpen(!open)}>Filters${used.length ? ` (${used.length})` : ""} ${open ? "▴" : "▾"}</button>
   <div class=${`bar small filters ${open ? "open" : ""}`} role="group" aria-label="Filters">
-    ${text("type", "Type", { list: "types", placeholder: "all" })}<datalist id="types">${TYPES.map((type) => html`<option value=${type}></option>`)}</datalist>
+    ${text("type", "Type", { list: "types", placeholder: "all", size: 5 })}<datalist id="types">${TYPES.map((type) => html`<option value=${type}></option>`)}</datalist>
     ${text("tag", "Tag")} ${text("source", "Source")} ${text("since", "Since", { type: "date" })} ${text("before", "Before", { type: "date" })}
     <label>Ended <select name="ended" value=${params.ended || ""} onChange=${(event) => set({ ended: event.target.value })}><option value="">not shown</option><option value="1">also shown</option><option value="only">only these</option></select></label>
-    <span class="kept">${box("pinned", "pinned")} ${box("expiring", "expiring")}</span>
+    <span class="kept">${box("pinned", "Pinned")} ${box("expiring", "Expiring")}</span>
   </div>`;
 }
 
@@ -130,11 +130,11 @@ function Table({ rows, query, chosen, at, onChoose, onChooseAll, onAmend }) {
   const width = 3 + columns.choice + columns.actions + columns.source;
   return html`<div class="scroll"><table class="rows"><thead><tr>
       ${columns.choice && html`<th class="tight"><input type="checkbox" aria-label="Choose all on this page" checked=${isAll} onChange=${() => onChooseAll(!isAll)} /></th>`}
-      <th>What</th><th class="tight wide" title="When it began to be true">True since</th>
+      <th>Memory</th><th class="tight wide" title="When it began to be true">True since</th>
       <th class="tight wide spacious" title="When it was written; the newest is first">Written</th>
       ${columns.source && html`<th class="tight wide">Source</th>`}${columns.actions && html`<th class="tight wide actions">Actions</th>`}</tr></thead>
     <tbody>${rows.map(
-      (row, place) => html`${query && place === near && html`<tr key="near" class="near"><td colspan=${width}>${near === 0 ? "No memory has these words. Nearest in meaning:" : "Near in meaning alone:"}</td></tr>`}
+      (row, place) => html`${query && place === near && html`<tr key="near" class="near"><td colspan=${width}>${near === 0 ? "No memory has these words. Linked with them, or near in meaning:" : "Without these words, linked with them or near in meaning:"}</td></tr>`}
         <${Row} key=${row.id} one=${row} query=${query} columns=${columns} current=${place === at} chosen=${chosen.has(row.id)}
           onChoose=${() => onChoose(row)} onAmend=${onAmend} />`,
     )}</tbody></table></div>`;
@@ -218,7 +218,7 @@ function ExportDialog({ rows, picked, all, onClose }) {
   const choice = (value, label) =>
     html`<p><label class="row"><input type="radio" name="which" value=${value} checked=${which === value} onChange=${() => setWhich(value)} /> ${label}</label></p>`;
   return html`<${Dialog} title="Export" onClose=${onClose}>
-    ${picked.length > 0 && choice("chosen", `the ${picked.length} chosen`)} ${choice("shown", `the ${rows.length} on this page`)} ${all && choice("all", "all that the filters leave")}
+    ${picked.length > 0 && choice("chosen", `The ${picked.length} chosen`)} ${choice("shown", `The ${rows.length} on this page`)} ${all && choice("all", "All that the filters leave")}
     <p><label>Format <select name="format" value=${kind} onChange=${(event) => setKind(event.target.value)}><option value="json">JSON</option><option value="csv">CSV, for a table</option></select></label></p>
     ${walked !== null && html`<p role="status">${walked.toLocaleString("en")} read …</p>`}
     <div class="bar"><button class="main" disabled=${walked !== null} onClick=${run}>Save</button><button onClick=${onClose}>Cancel</button></div></${Dialog}>`;
@@ -230,7 +230,7 @@ const asRow = (hit) => ({
   retired: Boolean(hit.node.valid_to) && new Date(hit.node.valid_to) <= new Date(),
   conflicts: hit.conflicts,
   maybe_outdated: hit.maybe_outdated,
-  isNear: !hit.lanes.text && !hit.lanes.graph,
+  isNear: !hit.lanes.text,
 });
 const before = new Map(); // The cursor of the page before that of each cursor.
 
@@ -243,7 +243,7 @@ function Pages({ params, next, shown }) {
   };
   const back = () => (before.has(params.after) ? go(before.get(params.after), page - 1) : go("", 1));
   useKeys({ n: next && forward, b: page > 1 && back }, [next, params.after, page]);
-  if (page === 1 && !next) return null;
+  if (page === 1 && !next) return html`<p class="pages small soft">${shown === 1 ? "1 memory" : `${shown} memories`}</p>`;
   return html`<div class="bar pages" role="navigation" aria-label="Pages of the table"><button disabled=${page === 1} onClick=${back}>${before.has(params.after) || page === 1 ? "Previous" : "First page"} <kbd>b</kbd></button>
     <span>page ${page.toLocaleString("en")}, rows ${((page - 1) * PAGE + 1).toLocaleString("en")} to ${((page - 1) * PAGE + shown).toLocaleString("en")}</span><button disabled=${!next} onClick=${forward}>Next <kbd>n</kbd></button></div>`;
 }
@@ -292,7 +292,7 @@ function useMemories({ params, scope, stamp }) {
 /** The field of the search, by itself: a key draws nothing else anew. */
 function Search({ given, box }) {
   const [text, type] = useTyped("q", given, true);
-  return html`<input class="grow" type="search" ref=${box} placeholder="Search …  ( / )" aria-label="Search memories" value=${text} onInput=${(event) => type(event.target.value)} />`;
+  return html`<input class="grow" type="search" ref=${box} placeholder="Search by words or meaning  ( / )" aria-label="Search memories" value=${text} onInput=${(event) => type(event.target.value)} />`;
 }
 
 function Bulk({ picked, onNone, onErase, onExport }) {
@@ -300,6 +300,7 @@ function Bulk({ picked, onNone, onErase, onExport }) {
     work();
     onNone();
   };
+  // Below the table: the rows stay where they are when the first one is chosen.
   return html`<div class="bar bulk" role="status"><span>${picked.length} chosen</span>
     <button onClick=${then(() => pin(picked, true))}>Pin them</button>
     <button onClick=${then(() => pin(picked, false))}>Unpin them</button>
@@ -399,13 +400,13 @@ export function Memories({ where, scope, stamp }) {
         <${Filters} params=${params} />`
     }
     ${isSample && may("write") && html`<${FirstSteps} />`}
-    ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => show("erase")} onExport=${() => show("export")} />`}
     <${Loaded} of=${page}>${({ next, query }) =>
       rows.length === 0
         ? html`<${Nothing} params=${params} scope=${scope} onAdd=${() => show("add")} />`
         : html`<${Table} rows=${rows} query=${query} chosen=${chosen} at=${at} onChoose=${toggle} onAmend=${(row) => show("amend", row)}
               onChooseAll=${(isAll) => setChosen(new Set(isAll ? rows.map((row) => row.id) : []))} />
             <${Pages} params=${params} next=${params.q ? null : next} shown=${rows.length} />`}</${Loaded}>
+    ${picked.length > 0 && html`<${Bulk} picked=${picked} onNone=${none} onErase=${() => show("erase")} onExport=${() => show("export")} />`}
     ${dialog && dialog.kind === "add" && html`<${AddDialog} onDone=${add} onClose=${close} />`}
     ${dialog && dialog.kind === "export" && html`<${ExportDialog} rows=${rows} picked=${picked} all=${all} onClose=${close} />`}
     ${dialog && dialog.kind === "erase" && html`<${EraseDialog} memories=${picked} onDone=${() => (none(), close())} onClose=${close} />`}

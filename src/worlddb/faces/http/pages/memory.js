@@ -17,7 +17,7 @@ import {
   Time,
   useLoaded,
 } from "./parts.js";
-import { GraphOf } from "./graph.js";
+import { GraphOf, labelOf, MEANING } from "./graph.js";
 
 const CHAIN_MAX = 12; // Versions that are shown; more would not fit on a strip.
 const COMMITS_MAX = 12; // Commits that are looked up; a memory with more has a page in the journal.
@@ -137,7 +137,7 @@ function Claims({ memory, near }) {
   const claims = near.edges.filter((edge) => edge.source === memory.id && isClaim(edge));
   const names = new Map(near.nodes.map((node) => [node.id, node]));
   if (!claims.length) return null;
-  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>relation</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th></tr></thead><tbody>
+  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>fact</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th></tr></thead><tbody>
     ${claims.map(
       (
         edge,
@@ -162,7 +162,7 @@ function Strip({ chain, memory }) {
   const first = Math.min(...chain.map((one) => Date.parse(one.valid_from)));
   const last = Math.max(now, ...chain.map((one) => Date.parse(one.valid_to) || 0));
   const x = (time) => (100 * (time - first)) / Math.max(1, last - first);
-  return html`<h2>In time</h2><div class="strip" role="group" aria-label="Versions in time">${chain.map((one) => {
+  return html`<h2>Versions in time</h2><div class="strip" role="group" aria-label="Versions in time">${chain.map((one) => {
     const from = x(Date.parse(one.valid_from));
     const to = x(one.valid_to ? Date.parse(one.valid_to) : now);
     const kind = (one.supersedes || []).length ? "replaced what was before it" : "the first";
@@ -175,12 +175,12 @@ function Strip({ chain, memory }) {
 function Edges({ memory, near }) {
   const names = new Map(near.nodes.map((node) => [node.id, node]));
   if (!near.edges.length) return html`<p class="soft">Nothing is linked with it.</p>`;
-  return html`<div class="scroll"><table><thead><tr><th>edge</th><th>with</th><th class="tight wide">since</th><th class="tight wide">id</th></tr></thead><tbody>
+  return html`<div class="scroll"><table><thead><tr><th>link</th><th>with</th><th class="tight wide">since</th><th class="tight wide">id</th></tr></thead><tbody>
     ${near.edges.map((edge) => {
       const out = edge.source === memory.id;
       const other = out ? edge.target : edge.source;
       const node = names.get(other);
-      return html`<tr key=${edge.id}><td>${out ? "" : "← "}${edge.type}${isClaim(edge) ? `: ${edge.metadata.relation}` : ""}${out ? " →" : ""}</td><td class="text"><a href=${link("memory", other)}>${node ? textOf(node) : other.slice(0, 8)}</a></td><td class="tight wide"><${Time} at=${edge.valid_from} /></td><td class="tight wide mono" title=${edge.id}>${edge.id.slice(0, 8)}</td></tr>`;
+      return html`<tr key=${edge.id}><td title=${MEANING[edge.type]}>${out ? "→" : "←"} ${labelOf(edge)} <span class="small soft">${edge.type}</span></td><td class="text"><a href=${link("memory", other)}>${node ? textOf(node) : other.slice(0, 8)}</a></td><td class="tight wide"><${Time} at=${edge.valid_from} /></td><td class="tight wide mono" title=${edge.id}>${edge.id.slice(0, 8)}</td></tr>`;
     })}</tbody></table></div>`;
 }
 

@@ -136,6 +136,9 @@ export function oneAtATime() {
 }
 
 export function Problem({ error, again }) {
+  const isMissing = error && error.status === 404;
+  if (isMissing)
+    return html`<p class="problem" role="alert">It is not here: it belongs to another scope, was erased, or was not known at this time. Choose another scope or time at the top. <span class="small">(${error.message})</span></p>`;
   return error
     ? html`<p class="problem" role="alert">${error.message}${again && html` <button class="link" onClick=${again}>Try again</button>`}</p>`
     : null;

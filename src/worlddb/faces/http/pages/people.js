@@ -1,7 +1,7 @@
 // People and names: whom and what the memories are about; one of them with what is known, its time line and its identity.
 import { html, useState } from "./vendor/preact-htm.js";
 import { clocksOf, clockSteps, get, post } from "./api.js";
-import { changed, undoOf } from "./actions.js";
+import { changed, undoOf, undoOfCommit } from "./actions.js";
 import {
   attempt,
   Chip,
@@ -32,7 +32,11 @@ export const TIERS = { exact: "spelled the same", fuzzy: "spelled alike", phonet
 export const decide = (one, decision, scope) =>
   attempt(async () => {
     await post(`/v1/proposals/${one.edge}`, { decision, ...scope });
-    const undo = decision === "undo" ? undefined : () => decide(one, "undo", scope);
+    // A rejection is final for the merge itself: what is undone is its commit.
+    const undo = {
+      accept: () => decide(one, "undo", scope),
+      reject: undoOfCommit((commit) => commit.changes.some((change) => change.id === one.edge), scope),
+    }[decision];
     notify({ accept: "Merged: both names are the same.", reject: "Kept apart.", undo: "Taken back." }[decision], undo);
     changed();
     return true;
@@ -87,7 +91,7 @@ function Facts({ texts, edges }) {
     );
     if (later.length) one.until = later.map((other) => other.edge.valid_from).sort()[0];
   }
-  return html`<h2>What is known</h2><div class="scroll"><table class="claims"><thead><tr><th>relation</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th><th class="wide">said in</th></tr></thead><tbody>
+  return html`<h2>What is known</h2><div class="scroll"><table class="claims"><thead><tr><th>fact</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th><th class="wide">said in</th></tr></thead><tbody>
     ${facts.map(({ node, edge, until }) => html`<tr key=${edge.id} class=${until && new Date(until) <= new Date() ? "ended" : ""}><td>${edge.metadata.relation}</td><td class="text">${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} />${until && html`<span class="narrow"><br />to <${Time} at=${until} /></span>`}</td><td class="tight wide"><${Time} at=${until} /></td><td class="wide"><a href=${link("memory", node.id)}>${textOf(node)}</a></td></tr>`)}</tbody></table></div>`;
 }
 
@@ -118,7 +122,7 @@ function TimeLine({ id, texts, scope }) {
     });
   if (!texts.length) return html`<p class="soft">Nothing speaks of it at this time.</p>`;
   const years = [...new Set(texts.map((node) => day(node.valid_from).slice(0, 4)))];
-  return html`<h2>Time line</h2>${may("curate") && chosen.size > 0 && html`<div class="bar bulk" role="status"><span>${chosen.size} chosen</span><button onClick=${split}>They speak of another of this name</button></div>`}
+  return html`<h2>Time line</h2>
     ${years.map(
       (year) =>
         html`<h3>${year}</h3><ul class="line">${texts
@@ -127,7 +131,9 @@ function TimeLine({ id, texts, scope }) {
             (node) => html`<li key=${node.id} class=${isOver(node) ? "ended" : ""}>
       ${may("curate") && html`<input type="checkbox" aria-label=${`Choose: ${textOf(node).slice(0, 60)}`} checked=${chosen.has(node.id)} onChange=${() => toggle(node)} /> `}<span class="small soft"><${Time} at=${node.valid_from} /></span> <a href=${link("memory", node.id)}>${textOf(node)}</a>${isOver(node) && html` <${Chip} kind="warn">ended</${Chip}>`}</li>`,
           )}</ul>`,
-    )}`;
+    )}
+    ${may("curate") && html`<p class="small soft">Two people of one name? Choose the memories that speak of the other one.</p>`}
+    ${may("curate") && chosen.size > 0 && html`<div class="bar bulk" role="status"><span>${chosen.size} chosen</span><button onClick=${split}>They speak of another of this name</button></div>`}`;
 }
 
 function Person({ id, params, scope, stamp }) {
@@ -168,6 +174,7 @@ function Names({ params, scope, stamp }) {
     [params.q, params.scope, params.as_of, params.known_at, stamp],
   );
   return html`<h1>People and names</h1>
+    <p class="soft">Whom and what the memories are about. Open a name for its facts, its time line and its other spellings.</p>
     <div class="bar"><input class="grow" type="search" aria-label="Search names" placeholder="Search names, by whole words …" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
     <${Loaded} of=${page}>${(data) => {
       const nodes = [data, ...more].flatMap((one) => one.nodes);

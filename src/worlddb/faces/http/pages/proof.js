@@ -154,7 +154,8 @@ export function ProofPage() {
   };
   return html`<h1>Verify a proof</h1>
     <p>A proof shows that a memory stands in a store with a certain root state, or that the history of a store was not rewritten. It is checked here, in the browser, with the hash function BLAKE3 alone; nothing is sent.</p>
-    <p><label>The file of a proof <input type="file" name="proof" accept="application/json,.json" onChange=${read} /></label></p>
+    <p class="soft">“Save a proof” on the page of a memory makes such a file; <code>worlddb prove</code> does, too.</p>
+    <p><label>File of the proof <input type="file" name="proof" accept="application/json,.json" onChange=${read} /></label></p>
     ${
       told &&
       (told.valid

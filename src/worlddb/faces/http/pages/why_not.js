@@ -1,5 +1,5 @@
 // Why a memory is not among the hits of a question: each possible cause is tried, the surest first.
-import { html, useState } from "./vendor/preact-htm.js";
+import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { get, recall } from "./api.js";
 import { Hit } from "./hit.js";
 import { attempt, day, link, Picker, textOf } from "./parts.js";
@@ -53,6 +53,10 @@ async function whyNot(id, given, scope) {
 
 export function WhyNot({ given, scope }) {
   const [told, setTold] = useState(null);
+  const answer = useRef();
+  useEffect(() => {
+    if (told && answer.current) answer.current.scrollIntoView({ block: "nearest" });
+  }, [told]);
   const ask = async (node) => setTold({ node, ...((await attempt(() => whyNot(node.id, given, scope))) || {}) });
   return html`<section aria-label="Why not"><h2>Why is this one not here?</h2>
     <p class="small soft">Choose a memory that you expected.</p>
@@ -60,7 +64,7 @@ export function WhyNot({ given, scope }) {
     ${
       told &&
       told.text &&
-      html`<div role="status"><p><a href=${link("memory", told.node.id)}>${textOf(told.node)}</a></p>
+      html`<div role="status" ref=${answer}><p><a href=${link("memory", told.node.id)}>${textOf(told.node)}</a></p>
         <p><strong>${told.text}</strong></p></div>
       ${told.hit && html`<${Hit} hit=${told.hit} rank=${told.rank} />`}`
     }</section>`;

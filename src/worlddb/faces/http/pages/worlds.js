@@ -1,6 +1,6 @@
 // Worlds: the tree of worlds with their sizes, opened on demand, and the meaning of the edge types.
 import { html, useState } from "./vendor/preact-htm.js";
-import { clocksOf, get, scopeOf } from "./api.js";
+import { clocksOf, get, post, scopeOf } from "./api.js";
 import { attempt, change, Empty, link, Loaded, Picker, textOf, useLoaded } from "./parts.js";
 import { GraphOf, MEANING, PathBetween } from "./graph.js";
 
@@ -67,19 +67,40 @@ function Beginnings({ scope, params }) {
       get("/v1/interior", { type: "Entity", limit: BEGINNINGS, ...scope, ...clocksOf(params) }, signal).catch(() => ({ nodes: [] })),
     [params.scope, params.as_of, params.known_at],
   );
-  const names = page.data ? page.data.nodes : [];
+  if (!page.data) return html`<div class="bar small"><span class="soft">For example</span><button disabled>…</button></div>`;
+  const names = page.data.nodes;
   if (!names.length) return null;
   return html`<div class="bar small"><span class="soft">For example</span>
     ${names.map((node) => html`<button key=${node.id} onClick=${() => change({ start: node.id })}>${textOf(node)}</button>`)}</div>`;
 }
 
+/** Return what tells the text of a node by its id; until it has come, the beginning of the id. */
+function useNames(ids, scope, params) {
+  const seeds = ids.filter(Boolean);
+  const page = useLoaded(
+    (signal) =>
+      seeds.length
+        ? post("/v1/query", { query: { seeds, include_superseded: true }, ...scope }, signal).catch(() => ({ nodes: [] }))
+        : Promise.resolve({ nodes: [] }),
+    [seeds.join(), params.scope],
+  );
+  return (id) => {
+    const node = page.data && page.data.nodes.find((one) => one.id.startsWith(id));
+    return node ? textOf(node).slice(0, 80) : id.slice(0, 8);
+  };
+}
+
 function Around({ scope, params }) {
-  return html`<h2>Around a node</h2>
+  const ends = useNames([params.from, params.to], scope, params);
+  return html`<h2>Graph</h2>
+    <p class="soft">What is linked with one memory or name. Choose one, then choose others in the picture to go on from them.</p>
     <div class="bar"><${Picker} name="start" label="Start at" scope=${scope} onPick=${(node) => change({ start: node.id })} /></div>
     ${params.start ? html`<${GraphOf} start=${params.start} scope=${scope} params=${params} />` : html`<${Beginnings} scope=${scope} params=${params} />`}
-    <h2>A path between two nodes</h2>
-    <div class="bar"><${Picker} name="first" label=${params.from ? `From ${params.from.slice(0, 8)}, or` : "From"} scope=${scope} onPick=${(node) => change({ from: node.id })} />
-      <${Picker} name="last" label=${params.to ? `to ${params.to.slice(0, 8)}, or` : "to"} scope=${scope} onPick=${(node) => change({ to: node.id })} /></div>
+    <h2>How two things are linked</h2>
+    <p class="soft">The shortest path between two memories or names.</p>
+    <div class="bar"><${Picker} name="first" label="From" scope=${scope} onPick=${(node) => change({ from: node.id })} />
+      <${Picker} name="last" label="To" scope=${scope} onPick=${(node) => change({ to: node.id })} /></div>
+    ${(params.from || params.to) && html`<p>From <strong>${params.from ? ends(params.from) : "…"}</strong> to <strong>${params.to ? ends(params.to) : "…"}</strong>${!(params.from && params.to) && html` <span class="soft">– choose the other end, too</span>`}</p>`}
     ${params.from && params.to && html`<${PathBetween} start=${params.from} end=${params.to} scope=${scope} params=${params} />`}`;
 }
 
@@ -105,7 +126,7 @@ export function Worlds({ where, scope, stamp }) {
         : html`<ul class="tree">${all.map((one) => html`<${ScopeWorld} key=${one.id} one=${one} isFirst=${all.length < 20 || one.name === params.scope} params=${params} />`)}</ul>`
     }
     <${Around} scope=${scope} params=${params} />
-    <h2>Edge types</h2><div class="scroll"><table><thead><tr><th>type</th><th>meaning</th></tr></thead><tbody>
+    <h2>Kinds of links</h2><p class="soft">What an edge of each type says of its source and its target.</p><div class="scroll"><table><thead><tr><th>type</th><th>meaning</th></tr></thead><tbody>
       ${data.types.map(
         (one) =>
           html`<tr key=${one.type}><td>${one.type}</td><td>${

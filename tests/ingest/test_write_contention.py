@@ -8,7 +8,7 @@ import pytest
 
 from worlddb import Memory
 from worlddb.ingest import ingestion, plan
-from worlddb.ingest.ingestion import CALM_WRITES, WriteCrowd
+from worlddb.ingest.ingestion import CALM_WRITES, WriteContention
 
 TEXTS = (
     "I live in Hamburg.",
@@ -26,7 +26,7 @@ def outcome(*, crowded: bool) -> tuple[object, ...]:
         crowd = memory.db.engine.ingestion.crowd
         for text in TEXTS:
             if crowded:
-                crowd.saw(overtaken=True)
+                crowd.record(overtaken=True)
             memory.write(text, idempotency_key=None)
         listed = [(one.text, one.retired) for one in memory.list(include_retired=True)]
         edges = Counter(
@@ -55,7 +55,7 @@ def test_a_plan_is_made_once(crowded: bool, monkeypatch: pytest.MonkeyPatch) -> 
     with Memory(":memory:", embedder="none", user_id="ada", recluster="off") as memory:
         first = memory.write("The gate code is 1.", idempotency_key="k")
         if crowded:
-            memory.db.engine.ingestion.crowd.saw(overtaken=True)
+            memory.db.engine.ingestion.crowd.record(overtaken=True)
         monkeypatch.setattr(ingestion, "prepare", counted)
         memory.write("The alarm code is 2204.")
         assert len(made) == 1
@@ -65,10 +65,10 @@ def test_a_plan_is_made_once(crowded: bool, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_crowd_is_gone_after_some_calm_writes() -> None:
-    crowd = WriteCrowd()
-    assert not crowd.is_there
-    crowd.saw(overtaken=True)
+    crowd = WriteContention()
+    assert not crowd.is_contended
+    crowd.record(overtaken=True)
     for _ in range(CALM_WRITES):
-        assert crowd.is_there
-        crowd.saw(overtaken=False)
-    assert not crowd.is_there
+        assert crowd.is_contended
+        crowd.record(overtaken=False)
+    assert not crowd.is_contended
