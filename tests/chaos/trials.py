@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import worlddb
+from crash.branch_witness import BranchWitness
 from crash.sharer import HELD, TEXT
 from crash.test_cut import lives, verify
 from crash.test_kill import Witness, doomed, kill_crowd, last_words, lines_of
@@ -38,7 +39,7 @@ INTERRUPTS = Path(__file__).parents[1] / "crash" / "interrupts.py"
 LIFE_WRITES = 570  # of `crash.cut`, about
 KILLS_PER_STORE = 50  # The whole store is checked after each: one for all took most of an hour.
 LIVES_PER_STORE = 10
-"""So many processes with policies are killed on one store."""
+"""So many processes with policies or branches are killed on one store."""
 SHARER = Path(__file__).parents[1] / "crash" / "sharer.py"
 SHARING_USERS = 3  # six rights between them, so that each is given and revoked often
 TEXTS = 40
@@ -155,6 +156,21 @@ def shared_kills(folder: Path, rounds: int, seed: int) -> Outcome:
                 rights[giver, taker] = None if at % 2 == 0 else what == "grant"
         outcome.count("acknowledged", len(lines) // 2)
         outcome.failures += _wrong_rights(path, rights)
+    return outcome
+
+
+def branch_kills(folder: Path, rounds: int, seed: int) -> Outcome:
+    """Kill who writes on branches, merges and drops them: nothing is lost, halved or mixed up."""
+    moments, outcome = random.Random(seed), Outcome()
+    for number in range(rounds):
+        outcome.tried += 1
+        if number % LIVES_PER_STORE == 0:
+            witness = BranchWitness(folder / f"{number // LIVES_PER_STORE}.db")
+        heard, failures = witness.kill(seed + number, moments)
+        outcome.count("acknowledged", heard)
+        outcome.failures += [f"kill {number}: {failure:.300}" for failure in failures]
+        if failures:
+            break
     return outcome
 
 
@@ -463,6 +479,7 @@ TRIALS: dict[str, tuple[Callable[[Path, int, int], Outcome], int, int]] = {
     "encrypted kills": (encrypted_kills, 2, 100),
     "policy kills": (policy_kills, 1, 100),
     "shared kills": (shared_kills, 2, 150),
+    "branch kills": (branch_kills, 2, 150),
     "power cuts": (power_cuts, 2, 570),
     "live backups": (live_backups, 2, 270),
     "flipped bytes": (flipped_bytes, 25, 3_000),

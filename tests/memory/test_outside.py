@@ -153,3 +153,19 @@ def test_two_people_are_not_one_by_somebody_outside(held: bool) -> None:
                 db.accept_merge(edge)
             found.append([answer(lambda: memory.recall("What does Zoe Kim do?"))])
     assert found[0] == found[1]
+
+
+def test_what_an_undo_leaves_does_not_tell_how_many_commits_others_made() -> None:
+    told = []
+    for others in (0, 5):
+        with Memory(":memory:", embedder="none", recluster="off") as memory:
+            for number in range(others):
+                memory.write(f"Note {number}.", user_id="bob")
+            ada = memory.bound(user_id="ada")
+            ada.write("I live in Rome.")
+            ada.undo(1)
+            ada.undo(2)
+            edges = ada.diff(0, 3).edges
+            assert any(edge.type == "supersedes" for edge in edges)
+            told.append([dict(edge.metadata) for edge in edges])
+    assert told[0] == told[1]
