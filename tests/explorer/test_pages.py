@@ -408,6 +408,9 @@ def test_a_token_is_asked_for_and_decides_what_can_be_done(browser: Any, memory:
         )
         assert kept == '[0,0,""]'
         assert "token" not in shown.page.url
+        shown.page.click("text=Sign out")
+        shown.page.wait_for_selector("input[type=password]")
+        assert not shown.page.locator("text=Lisbon").count()
         shown.page.close()
 
 
@@ -484,7 +487,7 @@ def test_a_branch_is_made_looked_at_merged_and_dropped(browser: Any, tmp_path: P
         page = shown.page
         shown.open("branches", "text=No branches")
         page.fill("input[name=name]", "try")
-        page.click("button:text-is('Make it')")
+        page.click("button:text-is('Create')")
         page.wait_for_selector("td >> text=try")
         with memory.branch("try", create=False) as trial:
             trial.write("I moved to Paris.")

@@ -5,7 +5,7 @@ import { get, isAdmin, isAtLeast, post, recall } from "./api.js";
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
 const KEPT = ["scope", "as_of", "known_at"];
-export const FIRST_PAGE = { after: "", page: "" };
+export const FIRST_PAGE = { after: "", page: "", more: "" };
 
 export function place() {
   const [, path, query] = location.hash.match(/^#?\/?([^?]*)\??(.*)$/s); // A question mark in a question is a part of it.
@@ -98,7 +98,9 @@ export function Id({ id, page = "memory", text }) {
   return html`<a class="mono" href=${link(page, id)} title=${id}>${text || id.slice(0, 8)}</a>`;
 }
 
-export const isOver = (node) => Boolean(node.valid_to) && new Date(node.valid_to) <= new Date();
+/** The time that the page shows as what is true: that of the first clock, or now. */
+export const trueWhen = () => new Date(place().params.as_of || Date.now());
+export const isOver = (node) => Boolean(node.valid_to) && new Date(node.valid_to) <= trueWhen();
 
 export const textOf = (node) => node.text || node.content || node.name || (node.erased ? "(erased)" : "(empty)");
 
@@ -142,6 +144,11 @@ export function Problem({ error, again }) {
   return error
     ? html`<p class="problem" role="alert">${error.message}${again && html` <button class="link" onClick=${again}>Try again</button>`}</p>`
     : null;
+}
+
+/** The way back from one thing to the page that led to it, with its search and its filters; `or` is where it is listed. */
+export function Back({ to, or: [page, title] }) {
+  return html`<p class="small"><a href=${to ? link(to.page, "", to.more) : link(page)}>← ${to ? to.title : title}</a></p>`;
 }
 
 export function Empty({ title, children }) {
