@@ -356,6 +356,12 @@ def test_a_proof_is_verified_in_the_browser_alone(explorer: Explorer, tmp_path: 
     explorer.page.wait_for_selector(".chip.good >> text=valid")
     explorer.page.set_input_files("input[type=file]", str(bad))
     explorer.page.wait_for_selector("text=no valid proof")
+    other = json.loads(good.read_text()) | {"id": "ab" * 32}  # Says that it is of another memory.
+    bad.write_text(json.dumps(other))
+    explorer.page.set_input_files("input[type=file]", str(good))
+    explorer.page.wait_for_selector(".chip.good >> text=valid")
+    explorer.page.set_input_files("input[type=file]", str(bad))
+    explorer.page.wait_for_selector("text=no valid proof")
 
 
 def test_a_history_is_verified_in_the_browser_alone(explorer: Explorer) -> None:

@@ -1,7 +1,7 @@
 // The shell: who is signed in, whose memory is shown, at which of the two times, and which page.
 import { html, render, useEffect, useLayoutEffect, useState } from "./vendor/preact-htm.js";
 import { get, scopeOf, setAccess as keepAccess, signIn } from "./api.js";
-import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, place, Problem } from "./parts.js";
+import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, onClock, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
 import { Branches } from "./branches.js";
 import { Health } from "./health.js";
@@ -88,7 +88,7 @@ function Clock({ name, label, help, first, params }) {
     ${
       exact
         ? html`<input type="datetime-local" aria-label=${`${label}, the exact time in UTC`} value=${given ? given.slice(0, 16) : ""} onChange=${type} />`
-        : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? day(given) : shown}</button>`
+        : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? onClock(given) : shown}</button>`
     }
     <button class="link back" disabled=${!given} title="Back to now" aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>↺</button>
   </div>`;
@@ -214,8 +214,8 @@ function useDecisions(access, scope, stamp) {
 
 /** Which past the two clocks show, in words. */
 function pastOf({ as_of: valid, known_at: known }) {
-  if (!known) return `what was true on ${day(valid)}`;
-  return valid ? `what was true on ${day(valid)}, as far as it was known on ${day(known)}` : `what was known on ${day(known)}`;
+  if (!known) return `what was true on ${onClock(valid)}`;
+  return valid ? `what was true on ${onClock(valid)}, as far as it was known on ${onClock(known)}` : `what was known on ${onClock(known)}`;
 }
 
 function Theme() {

@@ -86,6 +86,9 @@ export function day(time) {
   return time ? new Date(time).toISOString().slice(0, 10) : "";
 }
 
+/** A time of one of the clocks: the day that it ends, or the day and the time. */
+export const onClock = (time) => (time.endsWith("T23:59:59Z") ? day(time) : time.slice(0, 16).replace("T", " "));
+
 /** Return a time as microseconds since 1970: the calls count them, and a Date has only milliseconds. */
 export function micros(time) {
   const part = /\.(\d+)/.exec(time);
@@ -173,9 +176,10 @@ function Slow() {
       clearInterval(next);
     };
   }, []);
+  const isReady = /^([\d,]+) of \1 /.test(told || ""); // All nodes are embedded.
   return told === null
     ? null
-    : html`<div class="slow" role="status">Preparing … The first question to a large store after a start builds its index; the next ones are quick.${told && html` <span class="small">${told}</span>`}</div>`;
+    : html`<div class="slow" role="status">${isReady ? "This takes longer than usual: the server is busy, or the store is large." : "Preparing … The first question to a large store after a start builds its index; the next ones are quick."}${told && html` <span class="small">${told}</span>`}</div>`;
 }
 
 /** What was loaded, by `children(data)`; `title` is the heading of a page that has none without its data. */
