@@ -4,7 +4,7 @@ import { clockSteps, get, post } from "./api.js";
 import { link, Loaded, notify, Problem, textOf, useLoaded } from "./parts.js";
 
 /** The plane that nodes are placed on: as wide as a window, or upright; and the room that a text takes beside its node. */
-const WIDE = { width: 900, height: 540, left: 50, right: 210, below: false, letters: 28, text: 190 };
+const WIDE = { width: 900, height: 540, left: 50, right: 226, below: false, letters: 28, text: 190 };
 const UPRIGHT = { width: 420, height: 620, left: 110, right: 110, below: true, letters: 18, text: 150 };
 const LINE = 34; // The height of a line of text with some air.
 const planeOf = () => (matchMedia("(max-width: 760px)").matches ? UPRIGHT : WIDE);

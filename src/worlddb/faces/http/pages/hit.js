@@ -110,11 +110,12 @@ export function against(hit) {
 
 function Against({ hit, texts }) {
   const found = against(hit);
-  return html`${found.map(
-    (one) => html`<div class="small" key=${one.what + one.id}><${Chip} kind=${one.kind}>${one.what}</${Chip}>
-      ${one.told && html` <s>${one.told}</s>`}
-      ${one.id && html` <a href=${link("memory", one.id)}>${(texts && texts.get(one.id)) || one.id.slice(0, 8)}</a>`}
-      ${one.kind === "bad" && html` <a class="soft" href=${link("inbox")}>decide</a>`}</div>`,
+  // What one memory does to a hit is one line.
+  const lines = [...new Set(found.map((one) => one.id))].map((id) => found.filter((one) => one.id === id));
+  return html`${lines.map(
+    (line) => html`<div class="small" key=${line[0].id}>${line.map((one) => html`<${Chip} kind=${one.kind}>${one.what}</${Chip}>${one.told && html`<s>${one.told}</s> `}`)}
+      ${line[0].id && html` <a href=${link("memory", line[0].id)}>${(texts && texts.get(line[0].id)) || line[0].id.slice(0, 8)}</a>`}
+      ${line.some((one) => one.kind === "bad") && html` <a class="soft" href=${link("inbox")}>decide</a>`}</div>`,
   )}`;
 }
 
