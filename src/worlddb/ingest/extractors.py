@@ -193,7 +193,6 @@ class VerbatimExtractor:
     name = "verbatim"
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is the time of those without one."""
         if not messages:
             return Draft()
         if len(messages) == 1:
@@ -284,7 +283,6 @@ class RulesExtractor:
         self._reader = reader if reader is not None else EnglishReader()
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is the time of those without one."""
         reader = self._reader
         verbatim = VerbatimExtractor().extract(messages, at)
         note = len(messages) == 1 and name_key(messages[0].speaker) in _USERS

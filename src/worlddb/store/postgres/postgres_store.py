@@ -307,7 +307,6 @@ class PostgresStore:
 
     @property
     def statements(self) -> int:
-        """How many SQL statements this store has run; a statement for many rows counts once."""
         return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -366,7 +365,6 @@ class PostgresStore:
 
     @contextmanager
     def read(self) -> Iterator[TableReader]:
-        """Yield one snapshot; nested calls of a thread share it."""
         shared = getattr(self._local, "shared", None)
         if shared is not None and not has_returned(shared[1], threading.current_thread()):
             yield shared[0]
@@ -385,7 +383,6 @@ class PostgresStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Yield a snapshot for long reads, by any thread, beside all other sessions."""
         with self.using():
             session = self._begun(self._begin_read(), is_snapshot=True)
             reader = TableReader(session)
@@ -399,12 +396,10 @@ class PostgresStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Keep the store open for a block, and turn database errors into WorldDB errors."""
         with self._gate.reading(), server_errors(self.path):
             yield
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn database errors inside a transaction into WorldDB errors."""
         return server_errors(self.path)
 
     @contextmanager

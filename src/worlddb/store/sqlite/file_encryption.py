@@ -111,16 +111,10 @@ class SideSeal:
         self._cipher = AESGCM(key)
 
     def close(self, data: bytes) -> bytes:
-        """Return data encrypted, so that only a holder of the key can read it."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, data, None)
 
     def open(self, sealed: bytes) -> bytes:
-        """Return the decrypted data.
-
-        Raises:
-            StoreKeyError: another key was used, or the data is damaged.
-        """
         from cryptography.exceptions import InvalidTag
 
         try:

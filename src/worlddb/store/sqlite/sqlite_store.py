@@ -235,7 +235,6 @@ class SqliteStore:
 
     @property
     def statements(self) -> int:
-        """How many SQL statements this store has run; a statement for many rows counts once."""
         return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -336,12 +335,10 @@ class SqliteStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Keep the store open for a block, and turn database errors into WorldDB errors."""
         with self._gate.reading(), translated(self.path):
             yield
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn database errors inside a transaction into WorldDB errors."""
         return translated(self.path)
 
     @contextmanager
@@ -487,7 +484,6 @@ class SqliteStore:
         return [] if found == ["ok"] else found
 
     def clean(self) -> bool:
-        """Remove deleted and overwritten texts from the disk; False while a reader needs them."""
         self._refuse_read_only()
         self.refuse_branches("cleaned")
         with translated(self.path):
@@ -507,7 +503,6 @@ class SqliteStore:
         return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
 
     def backup(self, path: str) -> None:
-        """Copy the last commit's state to `path` while readers and writers go on."""
         refuse_bad_target(path)
         like = self._file if os.path.exists(self._file) else None
         with self.read() as reader, translated(path):
@@ -534,7 +529,6 @@ class SqliteStore:
         return next(row for row in self.branches() if row.name == name)
 
     def branches(self) -> list[Branch]:
-        """Return the branches of the store, by name."""
         return [] if self.path == MEMORY else branches_of(self._file)
 
     def drop_branch(self, name: str) -> None:
@@ -545,7 +539,6 @@ class SqliteStore:
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
     def refuse_branches(self, what: str) -> None:
-        """Refuse an operation on a branch, or on a store that has branches."""
         if names := ", ".join(row.name for row in self.branches()):
             raise ConflictError(
                 f"{self.path}: cannot be {what} while its branches ({names}) hold copies of what "
@@ -566,7 +559,6 @@ class SqliteStore:
         """Return None: files beside the store are used instead."""
 
     def side_seal(self, salt: bytes | None = None) -> Seal | None:
-        """Return the seal of the files beside the store; None if the store is not encrypted."""
         return None if self._key is None else self._key.seal(self._file, salt)
 
     def size_bytes(self) -> int:
