@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from worlddb.errors import CorruptionError
 from worlddb.store.reader_groups import TextSearch, WholeTables
@@ -68,6 +68,8 @@ WARM_CHARS = 1_000  # longer texts are not cached: names and most memories are s
 WARM_NEW_MAX = 64  # new nodes cached per commit: those that the next texts may mention, too
 WARM_BATCH = 2_000  # a larger read is not the write of a text, and is not cached
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
+
+R = TypeVar("R", bound=NamedTuple)
 
 Past = dict[tuple[str, int], Any]  # Former values by (field, row).
 
@@ -392,53 +394,43 @@ class TableScan:
     def __init__(self, session: SqlSession) -> None:
         self._session = session
 
-    def _rows(
-        self, table: str, fields: Sequence[str], first: int, last: int | None
-    ) -> Iterator[tuple[Any, ...]]:
-        listed = f"SELECT {', '.join(fields)} FROM {table}"
+    def _all(self, row: type[R], table: str, order: str) -> Iterator[R]:
+        sql = f"SELECT {', '.join(row._fields)} FROM {table} ORDER BY {order}"
+        return map(row._make, self._session.stream(sql))
+
+    def _part(self, row: type[R], table: str, first: int, last: int | None) -> Iterator[R]:
         if last is None:
-            return self._session.stream(f"{listed} ORDER BY row")
-        return self._session.stream(
-            f"{listed} WHERE row BETWEEN ? AND ? ORDER BY row", (first, last)
-        )
+            return self._all(row, table, "row")
+        sql = f"SELECT {', '.join(row._fields)} FROM {table} WHERE row BETWEEN ? AND ? ORDER BY row"
+        return map(row._make, self._session.stream(sql, (first, last)))
 
     def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
-        return map(NodeScan._make, self._rows("nodes", NodeScan._fields, first, last))
+        return self._part(NodeScan, "nodes", first, last)
 
     def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
-        return map(EdgeScan._make, self._rows("edges", EdgeScan._fields, first, last))
+        return self._part(EdgeScan, "edges", first, last)
 
     def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
-        return map(NoteRow._make, self._rows("notes", NoteRow._fields, first, last))
+        return self._part(NoteRow, "notes", first, last)
 
     def history(self) -> Iterator[HistoryRow]:
-        sql = f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY field, row, seq"
-        return (
-            HistoryRow(field, row, seq, self._session.current(was))
-            for field, row, seq, was in self._session.stream(sql)
-        )
+        for row in self._all(HistoryRow, "history", "field, row, seq"):
+            yield row._replace(was=self._session.current(row.was))
 
     def pages(self) -> Iterator[PageRow]:
-        sql = "SELECT world, kind, path, fork, body FROM pages ORDER BY world, kind, path"
-        return map(PageRow._make, self._session.stream(sql))
+        return self._all(PageRow, "pages", "world, kind, path")
 
     def proposals(self) -> Iterator[ProposalScan]:
-        sql = f"SELECT {', '.join(ProposalScan._fields)} FROM proposals ORDER BY edge"
-        return map(ProposalScan._make, self._session.stream(sql))
+        return self._all(ProposalScan, "proposals", "edge")
 
     def conflicts(self) -> Iterator[ConflictScan]:
-        sql = f"SELECT {', '.join(ConflictScan._fields)} FROM conflicts ORDER BY edge"
-        return map(ConflictScan._make, self._session.stream(sql))
+        return self._all(ConflictScan, "conflicts", "edge")
 
     def registrations(self) -> Iterator[RegistrationScan]:
-        sql = (
-            f"SELECT {', '.join(RegistrationScan._fields)} FROM registrations ORDER BY world, type"
-        )
-        return map(RegistrationScan._make, self._session.stream(sql))
+        return self._all(RegistrationScan, "registrations", "world, type")
 
     def premises(self) -> Iterator[PremiseRow]:
-        sql = f"SELECT {', '.join(PremiseRow._fields)} FROM premises ORDER BY premise, edge"
-        return map(PremiseRow._make, self._session.stream(sql))
+        return self._all(PremiseRow, "premises", "premise, edge")
 
     def lookups(self) -> Iterator[tuple[int, int]]:
         return ((key, node) for key, node in self._session.stream("SELECT key, node FROM lookups"))
