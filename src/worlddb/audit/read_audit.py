@@ -217,8 +217,7 @@ def _settle(path: str, seal: Seal | None) -> None:
                 _read(made, seal, is_strict=True)  # Empty if it is gone; then nothing is replaced.
             except StoreKeyError:
                 # Under another key: the change was killed before the store had it. A copy would
-                # keep what is
-                # erased from the record.
+                # keep what is erased from the record.
                 os.unlink(made)
             else:
                 os.replace(made, path)

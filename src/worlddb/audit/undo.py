@@ -118,11 +118,7 @@ Inside = Callable[[set[int]], set[int]]
 
 
 def commit_numbers(given: CommitNumbers) -> tuple[int, ...]:
-    """Return the numbers of the commits to undo, in order.
-
-    Raises:
-        InvalidInputError: no commit, too many, or commit 0, which made the store.
-    """
+    """Return the numbers of the commits to undo, in order."""
     if isinstance(given, str | bytes | Mapping):
         raise InvalidInputError(f"undo: give a commit number or several, not {given!r:.80}")
     several = [given] if isinstance(given, int | Commit) else given
@@ -201,9 +197,6 @@ def plan_undo(
 
     A node that is not `inside` the bounds of the caller neither keeps a name nor ends with its
     source.
-
-    Raises:
-        ConflictError: one of them was undone already, or erased something.
     """
     seqs = effects.seqs
     for seq, by in sorted(undone_by(reader, seqs).items()):

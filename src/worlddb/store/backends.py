@@ -37,11 +37,7 @@ def check_options(
     clock: object,
     random_bytes: object,
 ) -> None:
-    """Refuse options of the wrong kind.
-
-    Raises:
-        InvalidInputError: an option is wrong; the message says which values are valid.
-    """
+    """Refuse options of the wrong kind."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInputError(f"path: give text or a Path, not {path!r}")
     if not isinstance(durability, str) or durability not in DURABILITIES:

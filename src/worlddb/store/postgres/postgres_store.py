@@ -61,8 +61,7 @@ LINE_OPTIONS: dict[str, Any] = {
     "fallback_application_name": "worlddb",
 }
 """A silent connection is given up after 25 s, not after libpq's two hours. The address may set
-other
-values."""
+other values."""
 ENDS = "08", "57P"  # error classes that end a connection
 REFUSALS = "authentication failed", "does not exist", "no pg_hba.conf entry", "could not translate"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")

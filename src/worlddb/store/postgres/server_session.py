@@ -339,12 +339,7 @@ class ServerSession(SqlSession):
         return FoundRows(self._sent(sql, values)[0][-1])
 
     def commit(self) -> None:
-        """Commit the transaction.
-
-        Raises:
-            StorageError: the server has rolled back, which happens without an error if an earlier
-            statement failed.
-        """
+        """Commit the transaction."""
         done = self._sent("COMMIT")[1]
         if done != "COMMIT":
             raise StorageError(

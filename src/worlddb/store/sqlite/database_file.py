@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 MEMORY = ":memory:"
 PAGE_BYTES = 1_024
 """Bytes. A commit writes a few bytes each to some thirty pages, and a page is written whole: a
-quarter
-of SQLite's usual size makes the log three times smaller (bench.write_volume)."""
+quarter of SQLite's usual size makes the log three times smaller (bench.write_volume)."""
 SMALLEST_BYTES = 512  # the smallest page of SQLite; a shorter file is not a database
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # SQLite's setting for `durability`
 BUDGET_KIB = 131_072
@@ -232,11 +231,7 @@ def connect_somehow(
 
 
 def check_format(con: apsw.Connection, path: str) -> int:
-    """Return the file's format version; 0 for a new, empty file.
-
-    Raises:
-        FormatError: another program's database, or a newer format than this version reads.
-    """
+    """Return the file's format version; 0 for a new, empty file."""
     # One statement, so one snapshot: another process may be creating the store.
     found: Any = con.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), "

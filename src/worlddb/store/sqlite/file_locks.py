@@ -45,11 +45,7 @@ def private_opener(path: str, flags: int) -> int:
 
 @contextmanager
 def locked_file(path: str, flags: int, what: str) -> Iterator[int]:
-    """Yield a private file that no other process has locked so; made if there is none.
-
-    Raises:
-        StorageError: it cannot be opened; `what` says what is in it.
-    """
+    """Yield a private file that no other process has locked so; made if there is none."""
     try:
         while True:
             file = private_opener(path, flags | os.O_CREAT)
@@ -66,11 +62,7 @@ def locked_file(path: str, flags: int, what: str) -> Iterator[int]:
 
 
 def refuse_second_name(path: str, file: str) -> None:
-    """Refuse to open a file that has two names, or that is mounted by itself.
-
-    Raises:
-        StorageError: it has, or is; the message says what to do.
-    """
+    """Refuse to open a file that has two names, or that is mounted by itself."""
     real = os.path.realpath(file)
     try:
         about = os.stat(real)

@@ -285,8 +285,7 @@ class SqliteStore:
         session, con = reader.session, reader.con
         session.forget()
         # A rollback instead of a commit also drops FTS5's cache of its own structure, which would
-        # be
-        # stale after another connection's write.
+        # be stale after another connection's write.
         with suppress(apsw.Error):
             if con.in_transaction:
                 session.execute("ROLLBACK")
@@ -466,8 +465,7 @@ class SqliteStore:
                 found = [str(line) for (line,) in reader.session.execute(sql)]
         else:
             # A new connection: FTS5 checks against its cache of the index, which is stale in a
-            # connection that
-            # searched before the last commit.
+            # connection that searched before the last commit.
             with self.using(), closing(self._connect_to_read()) as con:
                 found = [str(line) for (line,) in con.execute(sql)]
         return [] if found == ["ok"] else found

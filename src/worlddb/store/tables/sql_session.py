@@ -227,8 +227,7 @@ class SqlSession(ABC):
         else:
             self.texts().insert(rows)
 
-    # -- implemented by each database
-    # ------------------------------------------------------------------
+    # -- implemented by each database --------------------------------------------------------------
 
     @abstractmethod
     def execute(self, sql: str, values: Any = None) -> Found:
