@@ -15,8 +15,8 @@ import re
 from datetime import timedelta
 
 import worlddb
+from worlddb.evaluate.data_formats import WRITTEN_AT, FactBook
 from worlddb.evaluate.data_sets import opened
-from worlddb.evaluate.linked_sets import WRITTEN_AT, FactBook
 
 Pair = tuple[int, int]
 
