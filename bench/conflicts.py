@@ -5,9 +5,10 @@
     python -m bench.conflicts --data FILE     FactConsolidation (`worlddb eval facts`)
     python -m bench.conflicts --write         fit to all frames, write `rival_frames.json`
 
-The everyday pairs (`data/conflict_pairs.jsonl`) are in no fit. The development part was looked at while the signs were made; the final part was run
-once, at the end. Frames to fit to are in `data/conflict_frames.txt`. They are left out in two ways:
-in ten random parts, and by language. Intervals: Wilson, 95 %.
+The everyday pairs (`data/conflict_pairs.jsonl`) are in no fit. The development part was looked at
+while the signs were made; the final part was run once, at the end. Frames to fit to are in
+`data/conflict_frames.txt`; they are left out in ten random parts, and by language. Intervals:
+Wilson, 95 %.
 
 In FactConsolidation, each numbered fact is a memory of one scope, a minute after the one before; no
 model takes part. Two facts that differ in nothing but the value are twins by a rule of the
