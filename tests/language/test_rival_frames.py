@@ -138,9 +138,9 @@ def test_most_everyday_conflicts_are_linked_and_hardly_any_other_pair() -> None:
     pairs = {True: [], False: []}  # type: dict[bool, list[tuple[str, str]]]
     for row in rows:
         pairs[row["conflict"]].append((row["old"], row["new"]))
-    # As `python -m bench.conflicts` printed when the weights were fitted: 78 of 103, 4 of 170.
+    # As `python -m bench.conflicts` printed when the weights were fitted: 78 of 103, 3 of 170.
     assert len(linked(tuple(pairs[True]))) >= 75
-    assert len(linked(tuple(pairs[False]))) <= 4
+    assert len(linked(tuple(pairs[False]))) <= 3
 
 
 @pytest.mark.parametrize(

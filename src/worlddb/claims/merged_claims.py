@@ -9,7 +9,7 @@ a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -36,13 +36,15 @@ class Reconciliation(NamedTuple):
 class Crossing(NamedTuple):
     """What exists only through a merge: edges, facts made for it, and facts that it ended.
 
-    `ends` are the claims that stay ended after the merge is undone.
+    `ends` are the claims that stay ended after the merge is undone; `handed_on` are supersessions
+    by a fact that was made for the merge, each with the text that the fact quotes.
     """
 
     edges: tuple[EdgeRow, ...] = ()
     made: tuple[Node, ...] = ()
     ended: tuple[int, ...] = ()
     ends: tuple[Supersession, ...] = ()
+    handed_on: tuple[tuple[Id, EdgeRow], ...] = ()
 
 
 def sides(reader: Reader, merge: EdgeRow, moment: Moment) -> tuple[set[int], set[int]]:
@@ -93,13 +95,27 @@ def crossing(reader: Reader, merge: EdgeRow, moment: Moment) -> Crossing:
     facts = {item.target for item in edges.values() if item.edge.type == "supersedes"}
     quotes = {item.source for item in claims if STANDS_FOR in item.edge.metadata} & facts
     around = reader.edges_at(sorted(quotes), "both") if quotes else []
+    by_text = tuple(handed_on(reader, around, quotes, edges))
     edges |= {item.row: item for item in around if item.edge.type != "contains"}
     return Crossing(
         edges=tuple(item for _, item in sorted(edges.items())),
         made=tuple(reader.nodes(quotes).values()),
         ended=tuple(sorted(facts - quotes)),
         ends=tuple(_own_ends(reader, (left, right), facts, quotes, moment)),
+        handed_on=by_text,
     )
+
+
+def handed_on(
+    reader: Reader, around: Iterable[EdgeRow], quotes: set[int], gone: Collection[int]
+) -> Iterator[tuple[Id, EdgeRow]]:
+    """Yield the supersessions by quoting facts that stay, with the texts that the facts quote."""
+    around = list(around)
+    quoted = {item.source: item.edge.target for item in around if item.edge.type == "derived_from"}
+    for item in around:
+        ends = item.edge.type == "supersedes" and item.source in quoted
+        if ends and item.row not in gone and item.target not in quotes:
+            yield quoted[item.source], item
 
 
 def _crosses(reader: Reader, item: EdgeRow, left: set[int], right: set[int]) -> bool:
@@ -126,12 +142,14 @@ def _own_ends(
     homes = sorted({node.parent for node in nodes.values() if node.parent is not None})
     for side, home in product(parts, homes):
         claims = claims_about(reader, side, home, moment)
-        others = [claim for claim in claims if claim.carrier not in ids]
-        for claim in claims:
-            again = replace(claim, ends=None)
-            if claim.carrier in quoted:
-                again = _said_by(again, texts[quoted[claim.carrier]])
-            end = follow_up(again, others) if claim.carrier in ids else None
+        again = [replace(claim, ends=None) if claim.carrier in ids else claim for claim in claims]
+        again = [
+            _said_by(claim, texts[quoted[claim.carrier]]) if claim.carrier in quoted else claim
+            for claim in again
+        ]
+        for claim, said in zip(claims, again, strict=True):
+            others = [other for other in again if other is not said]
+            end = follow_up(said, others) if claim.carrier in ids else None
             if end is not None:
                 yield end
 
