@@ -89,11 +89,17 @@ def test_merges_and_their_undoing_leave_the_time_lines_of_the_names(seed: int) -
     rng = random.Random(seed)
     said = random_statements(seed, 5)
     with Memory(":memory:", user_id="ada", embedder="none", recluster="now") as memory:
-        db, is_one = memory.db, False
+        db, is_one, accepted = memory.db, False, 0
         for count, one in enumerate(said, 1):
             one.write(memory, OTHER)
             if (found := db.proposals(None)) and rng.random() < 0.6:
-                (db.undo_merge if is_one else db.accept_merge)(found[0].edge)
+                if not is_one:
+                    db.accept_merge(found[0].edge)
+                    accepted = db.log()[-1].seq
+                elif rng.random() < 0.5:
+                    db.undo_merge(found[0].edge)
+                else:
+                    memory.undo(accepted)
                 is_one = not is_one
             assert held_in(db, said[:count]) == modelled(said[:count], as_one=is_one)
         assert db.check() == []
@@ -149,13 +155,18 @@ def test_what_a_split_once_got_wrong(script: str) -> None:
         assert held_in(memory.db, said) == modelled(said, as_one=False)
 
 
+@pytest.mark.parametrize("by_commit", [False, True])
 @pytest.mark.parametrize("script", MERGES)
-def test_what_undoing_a_merge_once_got_wrong(script: str) -> None:
+def test_what_undoing_a_merge_once_got_wrong(script: str, by_commit: bool) -> None:
     said: list[Said] = []
+    accepted = 0
     with Memory(":memory:", user_id="ada", embedder="none", recluster="now") as memory:
         for step in script.split(", "):
             if step == "merge":
                 memory.db.accept_merge(memory.db.proposals()[0].edge)
+                accepted = memory.db.log()[-1].seq
+            elif step == "undo" and by_commit:
+                memory.undo(accepted)
             elif step == "undo":
                 memory.db.undo_merge(memory.db.proposals(None)[0].edge)
             else:

@@ -9,21 +9,27 @@ a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, FACT, STANDS_FOR, Standing, replaces
 from worlddb.claims.claim_lookup import Supersession, claims_about, follow_up
 from worlddb.model.address import Id
-from worlddb.model.records import Node
+from worlddb.model.records import Node, NodeDraft
+from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.view.visibility import Moment, accepted_class
+from worlddb.write.revival import EdgeCopy
+from worlddb.write.transaction import Transaction
 
 THROUGH = "through"
 """Metadata key of an edge that is valid only while the two subjects it names are merged."""
+
+
+EVIDENCE_CHARS_MAX = 1_000  # enough for the sentence; metadata is not for whole texts
 
 
 class Reconciliation(NamedTuple):
@@ -95,14 +101,14 @@ def crossing(reader: Reader, merge: EdgeRow, moment: Moment) -> Crossing:
     facts = {item.target for item in edges.values() if item.edge.type == "supersedes"}
     quotes = {item.source for item in claims if STANDS_FOR in item.edge.metadata} & facts
     around = reader.edges_at(sorted(quotes), "both") if quotes else []
-    by_text = tuple(handed_on(reader, around, quotes, edges))
+    onward = tuple(handed_on(reader, around, quotes, edges))
     edges |= {item.row: item for item in around if item.edge.type != "contains"}
     return Crossing(
         edges=tuple(item for _, item in sorted(edges.items())),
         made=tuple(reader.nodes(quotes).values()),
         ended=tuple(sorted(facts - quotes)),
         ends=tuple(_own_ends(reader, (left, right), facts, quotes, moment)),
-        handed_on=by_text,
+        handed_on=onward,
     )
 
 
@@ -163,3 +169,66 @@ def _said_by(claim: Standing, text: Node) -> Standing:
         apart=text.type != FACT and text.content.strip() != claim.text.strip(),
         of_fact=text.type == FACT,
     )
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> bool:
+    """Write that a claim supersedes another; `apart` are the facts made for that so far.
+
+    If the older claim is more trusted, write a contradiction instead and return False.
+    """
+    old, by = ended.old, ended.by
+    if tx.outranks(old.carrier, by.carrier):
+        reason = {"reason": LESS_TRUSTED}
+        tx.write_edge("contradicts", by.carrier, old.carrier, metadata=reason)
+        return False
+    target, sentence = old.carrier, (old.carrier, old.text)
+    if old.apart:
+        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
+    said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
+    if by.value:
+        said["now"] = by.value
+    said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
+    if old.subject != by.subject:
+        said[THROUGH] = [str(old.subject), str(by.subject)]
+    tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
+    return True
+
+
+def _separate_fact(tx: Transaction, old: Standing) -> Id:
+    """Create a fact for the sentence of a longer text that states a claim; return its id."""
+    drafted = NodeDraft(
+        type=FACT,
+        content=old.text,
+        parent=old.world,
+        created_at=old.said,
+        valid_from=old.began,
+    )
+    fact = tx.create_nodes([drafted], reuse=False)[0]
+    said: dict[str, Any] = {"relation": old.relation, "functional": True}
+    said |= {"value": old.value} if old.value else {}
+    said |= {"was": old.was} if old.was else {}
+    tx.write_edge("derived_from", fact, old.carrier, metadata={"evidence": "quote"})
+    tx.write_edge(CLAIM_EDGE, fact, old.subject, metadata={**said, "stands_for": str(old.carrier)})
+    for world in old.members:
+        tx.write_edge("contains", world, fact)
+    return fact
+
+
+def end_again(tx: Transaction, ends: Iterable[Supersession], successors: Mapping[Id, Id]) -> None:
+    """Write the ends that stay after a merge is undone, between the successors of their texts."""
+    apart: dict[tuple[Id, str], Id] = {}
+    for end in ends:
+        old, by = (
+            replace(claim, carrier=successors.get(claim.carrier, claim.carrier))
+            for claim in (end.old, end.by)
+        )
+        end_claim(tx, replace(end, old=old, by=by), apart)
+
+
+def by_text(given: tuple[Id, EdgeRow]) -> EdgeCopy:
+    """Return a supersession by a quoting fact as one by the text that it quotes."""
+    text, item = given
+    return EdgeCopy(edge=replace(item.edge, source=text), valid_to=item.edge.valid_to)

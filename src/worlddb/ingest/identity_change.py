@@ -18,13 +18,14 @@ from worlddb.claims.claim import FACT, STANDS_FOR, Standing
 from worlddb.claims.claim_lookup import Supersession
 from worlddb.claims.merged_claims import (
     THROUGH,
+    by_text,
     crossing,
+    end_again,
     handed_on,
     reconciliation,
     sides,
 )
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.ingest.plan import end_claim
 from worlddb.model.address import Id
 from worlddb.model.records import NOW, Commit, Node, Plain, Proposal, ProposalStatus
 from worlddb.store.interface import Reader, Store
@@ -100,13 +101,8 @@ def decide_merges(
         decided = [tx.decide_merge(edge_id, status) for edge_id in edge_ids]
         take_back(tx, plan.edges, plan.facts)
         done, _ = revive(tx, plan.revivals, {"undo_merge": True})
-        write_copies(tx, map(_by_text, plan.handed_on), done)
-        apart: dict[tuple[Id, str], Id] = {}
-        for end in plan.ended:
-            old, by = (
-                replace(it, carrier=done.get(it.carrier, it.carrier)) for it in (end.old, end.by)
-            )
-            end_claim(tx, replace(end, old=old, by=by), apart)
+        write_copies(tx, map(by_text, plan.handed_on), done)
+        end_again(tx, plan.ended, done)
         for one, other in plan.conflicts:
             said = f"both are {one.relation} of one: {one.value}, {other.value}"
             through = [str(one.subject), str(other.subject)]
@@ -198,7 +194,7 @@ def split(
         ends = {**done, old.id: made}
         linked = write_copies(tx, map(_by_split, plan.moved), ends)
         linked += write_copies(tx, map(_copy, plan.places), {old.id: made})
-        write_copies(tx, map(_by_text, plan.handed_on), done)
+        write_copies(tx, map(by_text, plan.handed_on), done)
         transfer(tx, plan.transfers, done)
         # With this edge the pair is not proposed again.
         apart = tx.write_edge("same_as", made, old.id, metadata={"tier": SPLIT, "score": -1.0})
@@ -216,12 +212,6 @@ def split(
 
 def _copy(item: EdgeRow) -> EdgeCopy:
     return EdgeCopy(edge=item.edge, valid_to=item.edge.valid_to)
-
-
-def _by_text(given: tuple[Id, EdgeRow]) -> EdgeCopy:
-    """Return a supersession by a quoting fact as one by the text that it quotes."""
-    text, item = given
-    return EdgeCopy(edge=replace(item.edge, source=text), valid_to=item.edge.valid_to)
 
 
 def _by_split(item: EdgeRow) -> EdgeCopy:
