@@ -128,7 +128,9 @@ class _PromptSource:
         if trusted and len(full) < len(found):
             found = self._asked(question, names, most * PAGES_MAX)
             full = self.reader.trusted(found.nodes, self.known_at)
-        kept = [hit for hit in found if not trusted or hit.id in full]
+        # A world that says nothing itself, such as a chat, is a name without use in a prompt.
+        told = [hit for hit in found if hit.node.content or hit.summary or self.options["types"]]
+        kept = [hit for hit in told if not trusted or hit.id in full]
         return [(hit.id, hit_line(hit, quoted=hit.id not in full)) for hit in kept[:most]]
 
     def _asked(self, question: str, names: str | None, k: int) -> Recall:
