@@ -302,11 +302,7 @@ def plain(item: Any) -> Any:
 
 
 def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
-    """Return the messages in one item of a chat; none if it has no text.
-
-    Raises:
-        InvalidInputError: it is not a message, or its time is not a time.
-    """
+    """Return the messages in one item of a chat; none if it has no text."""
     item = plain(item)
     if not isinstance(item, Mapping):
         raise InvalidInputError(f"a message is a mapping with role and content, not {item!r:.100}")
