@@ -166,6 +166,13 @@ WAYS: dict[str, Any] = {
     "an amendment": lambda one: one.amend(
         one.write("The shop is red.").id, "The shop is blue.", metadata={"token": WORD}
     ),
+    "a number": lambda one: one.write("The shop is wide.", metadata={"card": 5105105105105100}),
+    "the name of a document": lambda one: one.write(
+        document={"text": "# C\n\nA street.", "name": f"{KEY}.md"}
+    ),
+    "a speaker": lambda one: one.write(
+        messages=[{"role": "user", "name": KEY, "content": "A shop.", "id": f"id-{KEY}"}]
+    ),
     "a file": lambda one: one.write_file("/a.md", f"Tea is green.\nUse {KEY}."),
     "an edit": lambda one: (
         one.write_file("/b.md", "Tea is hot."),
@@ -189,7 +196,7 @@ def test_no_way_in_carries_a_secret(tmp_path: Path, way: str, rule: str) -> None
         told = json.dumps(memory.export(user_id="default").to_dict(), default=str)
         assert "Oslo" in told or way != "metadata"
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert not any(one in told or one.encode() in held for one in (KEY, WORD))
+    assert not any(one in told or one.encode() in held for one in (KEY, WORD, "5105105105105100"))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -199,6 +206,26 @@ def test_every_way_in_is_refused_with_a_secret(memory: Memory, way: str) -> None
         WAYS[way](memory)
     assert KEY not in str(refused.value)
     assert WORD not in str(refused.value)
+
+
+@pytest.mark.parametrize("rule", ["mask", "leave_out", "refuse"])
+def test_no_path_of_a_file_has_a_secret(memory: Memory, rule: str) -> None:
+    memory.write_file("/a.md", "Tea is green.")
+    memory.set_trust(secrets=rule)
+    for call, given in (
+        (memory.write_file, (f"/{KEY}.md", "x")),
+        (memory.move_file, ("/a.md", f"/{KEY}/b.md")),
+    ):
+        with pytest.raises(RejectedError, match="the file has a secret") as refused:
+            call(*given)
+        assert KEY not in str(refused.value)
+    assert [one.path for one in memory.list_files()] == ["/a.md"]
+
+
+def test_the_record_of_reads_has_no_secret(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db", embedder="none", audit_reads=True) as memory:
+        memory.recall(f"What is {KEY} for?")
+        assert [one.question for one in memory.reads()] == ["What is [secret: api key] for?"]
 
 
 def test_secrets_beside_a_text_are_told(memory: Memory) -> None:
