@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from worlddb import Memory
+from worlddb import Id, Memory
 from worlddb.errors import ConflictError, InvalidInputError, RejectedError
 
 KEY = "sk-ant-api03-" + "Ab1" * 12
@@ -219,7 +219,7 @@ def test_no_path_of_a_file_has_a_secret(memory: Memory, rule: str) -> None:
         with pytest.raises(RejectedError, match="the file has a secret") as refused:
             call(*given)
         assert KEY not in str(refused.value)
-    assert [one.path for one in memory.list_files()] == ["/a.md"]
+    assert memory.read_file("/a.md").text == "Tea is green."
 
 
 def test_the_record_of_reads_has_no_secret(tmp_path: Path) -> None:
@@ -240,3 +240,38 @@ def test_a_tool_in_quarantine_writes_no_file(memory: Memory) -> None:
     with pytest.raises(RejectedError, match="quarantine"):
         memory.signed(origin="tool").write_file("/news.md", "The bank has moved.")
     assert len(memory.recall("Where is the bank?")) == 0
+
+
+def test_no_question_finds_what_is_in_quarantine_not_even_one_for_ended_texts(
+    memory: Memory,
+) -> None:
+    memory.set_trust({"web": "quarantine"})
+    page = memory.signed(origin="web")
+    own = memory.write("The old gate is in the garden.").id
+    memory.retire(own)
+    held = page.write("The gate has the code 6666.").id
+
+    def found() -> list[Id]:
+        asked = memory.recall("Which code has the gate?", include_retired=True)
+        told = memory.query({"text": "gate", "include_superseded": True})
+        steps: Any = [{"op": "include_superseded"}, {"op": "filter_type", "types": ["Memory"]}]
+        more = memory.query({"text": "gate", "steps": steps})
+        assert {node.id for node in told.nodes} == {node.id for node in more.nodes}
+        assert {hit.id for hit in asked} == {node.id for node in told.nodes}
+        return [hit.id for hit in asked]
+
+    assert found() == [own]
+    memory.decide_quarantined(held, "reject")
+    assert found() == [own]
+    memory.decide_quarantined(held, "wait")
+    memory.decide_quarantined(held, "release")
+    assert held in found()
+
+
+def test_an_origin_in_quarantine_writes_no_edge(memory: Memory) -> None:
+    one, other = (memory.write(text).id for text in ("Tea is green.", "Milk is white."))
+    memory.set_trust({"web": "quarantine"})
+    page = memory.signed(origin="web")
+    with pytest.raises(RejectedError, match="held in quarantine"):
+        page.link("refers_to", one, other, metadata={"relation": "obeys Victor"})
+    assert memory.signed(origin="tool").link("refers_to", one, other).id

@@ -56,7 +56,7 @@ def test_a_secret_is_left_out_and_the_words_around_it_stay(kind: str, secret: st
         ("postgres://ada:p@ss3cret@db/x", "postgres://ada:[secret: password]@db/x"),
         ("redis://:s3cretpass@host", "redis://:[secret: password]@host"),
         ('{"apiKey": "abcd1234efgh"}', '{"apiKey": "[secret: password]"}'),
-        (r'{\"password\": \"abcd1234\"}', r'{\"password\": \"[secret: password]\"}'),
+        (r"{\"password\": \"abcd1234\"}", r"{\"password\": \"[secret: password]\"}"),
         ("AccountKey=Ab1Ab1Ab1+/==;x", "AccountKey=[secret: password];x"),
         ("PGPASSWORD=abc12345 psql", "PGPASSWORD=[secret: password] psql"),
         ("OPENAI_KEY=abc12345", "OPENAI_KEY=[secret: password]"),
@@ -110,6 +110,8 @@ def test_several_secrets_are_told_by_their_place_and_none_twice() -> None:
     assert [one.start for one in found] == sorted(one.start for one in found)
 
 
-@pytest.mark.parametrize("text", ["a-", "password: ", "1 ", "token=", "sk-", "A_KEY=", "://a:", "-----BEGIN PRIVATE KEY"])
+@pytest.mark.parametrize(
+    "text", ["a-", "password: ", "1 ", "token=", "sk-", "A_KEY=", "://a:", "-----BEGIN PRIVATE KEY"]
+)
 def test_a_hostile_text_does_not_take_for_ever(text: str) -> None:
     assert len(secrets_in(text * 20_000)) <= 1

@@ -134,7 +134,8 @@ _ISSUED = "|".join(
         r"(?:[spr]k_(?:live|test)|whsec|gh[pousr]|github_pat|hf|r8|gsk|npm|dop_v1|shp(?:at|ca|pa|ss)"
         r"|ntn|secret|figd|sntry[su]|lin_api|dckr_[op]at|sbp|gl(?:sa|c)|pscale_(?:tkn|pw|oauth)"
         r"|rubygems|ph[cx]|lsv2_[ps][tk])_(?=[A-Za-z_-]{0,99}\d)[A-Za-z0-9_=+/-]{20,}",
-        r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|hv[sbr]\.[A-Za-z0-9_-]{20,}",  # SendGrid, Vault
+        # SendGrid, Vault
+        r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|hv[sbr]\.[A-Za-z0-9_-]{20,}",
         r"(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}",  # AWS, Google
         r"(?:dapi|SK)[0-9a-f]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{20,}",  # Databricks, Twilio, Square
         r"ATATT3x[A-Za-z0-9_=-]{20,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}",  # Atlassian, Airtable
