@@ -35,9 +35,9 @@ from worlddb.ingest.plan import Outcome, WritePlan
 from worlddb.ingest.write_request import (
     Target,
     WriteRequest,
-    check_key,
     digest_of_messages,
     find_key,
+    key_by,
 )
 from worlddb.memory.memory_marks import (
     NO_MARKS,
@@ -348,7 +348,8 @@ class MemoryWriter:
         encode_metadata(given.metadata, self.engine.limits)
         is_named = names is not None or aliases is not None
         checked_names = stated_names(names, aliases) if is_named else None
-        destination = self._destination(stated.scope, stated.key, messages)
+        key = None if stated.key is None else key_by(stated.key, origin)
+        destination = self._destination(stated.scope, key, messages)
         if stated.at is not None:
             to_micros(stated.at, "at")
         return messages, WriteTerms(
@@ -388,7 +389,7 @@ class MemoryWriter:
         return ScopeDestination(
             tuple(name for group in self.scopes.written_scopes(scope) for name in group),
             self.scopes.bounds,
-            None if key is None else check_key(key),
+            key,
             "" if key is None else digest_of_messages(said),
             caller=self.scopes,
             strangers=self.scopes.strangers(scope),
