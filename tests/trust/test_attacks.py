@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -107,7 +106,7 @@ def test_a_session_of_a_tool_is_not_trusted_for_its_summary() -> None:
     with Memory(":memory:", embedder="none", recluster="off") as memory:
         chat = [{"role": "tool", "content": one} for one in said]
         memory.write(messages=chat, at="2025-01-01", user_id="default", run_id="r7")
-        memory.consolidate(min_age=timedelta(0))
+        memory.consolidate(min_age=0)
         (session,) = memory.recall("The chat", types=["Session"])
         assert (session.trust, session.origin, session.node.origin) == ("limited", "tool", "user")
         assert session.text.endswith("(from tool)")
