@@ -256,20 +256,18 @@ def hits_of(
     With the `question`, later answers to it come before older ones, where hits were weighed.
     """
     rows, order = ranking.rows, ranking.order
-    is_compared = question is not None and bool(ranking.parts) and not view.include_ended
+    compared = question if ranking.parts and not view.include_ended else None
     looked = len(order) if max_tokens is not None else max(k + SPARE_HITS, HITS_COMPARED_MAX)
     best = list(order[:looked])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    now = question if is_compared else None
     levels = TrustLevels(view.reader, view.moment.known)
-    trusts = {row: levels.of(node) for row, node in nodes.items() if node.origins}
-    best, newest, chances = newer_first(best, rows, nodes, now, trusts)
+    brought = {row: levels.of(node) for row, node in nodes.items() if node.origins}
+    best, newest, chances = newer_first(best, rows, nodes, compared, brought)
     newest = {old: new for old, new in newest.items() if old not in outdated}
-    is_any_whole = any(node.name and not node.content for node in nodes.values())
-    told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
+    told = world_summaries(view.reader, nodes, view.moment)
     tokens = {
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
