@@ -76,9 +76,6 @@ def find_key(
 
     `within` are the worlds that bound the caller: callers who cannot see each other's memories
     never share a key.
-
-    Raises:
-        ConflictError: the key was used for another text.
     """
     bounds = b"".join(within)
     apart = f" {blake3(bounds).hexdigest(16)}" if bounds else ""
