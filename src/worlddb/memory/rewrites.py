@@ -395,7 +395,7 @@ def write_document(writer: MemoryWriter, given: DocumentInput, stated: StatedTer
     document = document_of(given)
     said = Message(text=document.text, speaker=document.name)
     (said,), terms = writer.terms([said], stated)
-    document = replace(document, text=said.text)
+    document = replace(document, text=said.text, name=said.speaker)
     passages = passages_of(document)
     if not passages:
         raise InvalidInputError(f"document {document.name:.80}: has no words to remember")
