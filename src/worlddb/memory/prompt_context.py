@@ -125,7 +125,9 @@ class _PromptSource:
         found = self._asked(question, names, most)
         if trusted and any(hit.trust != "full" for hit in found):
             found = self._asked(question, names, most * PAGES_MAX)
-        kept = [hit for hit in found if not trusted or hit.trust == "full"]
+        # A world that says nothing itself, such as a chat, is a name without use in a prompt.
+        told = [hit for hit in found if hit.node.content or hit.summary or self.options["types"]]
+        kept = [hit for hit in told if not trusted or hit.trust == "full"]
         return [(hit.id, hit_line(hit)) for hit in kept[:most]]
 
     def _asked(self, question: str, names: str | None, k: int) -> Recall:

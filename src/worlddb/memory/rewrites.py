@@ -129,7 +129,7 @@ def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
     if view.moment.holds(node):
         return
     by = ", ".join(ident.short for ident in successors(view, row))
-    reason = f"was superseded by {by}; amend that one" if by else "was retired; write a new memory"
+    reason = f"was superseded by {by}; use that one" if by else "was retired; write a new memory"
     raise ConflictError(f"memory {node.id.short} {reason}")
 
 
