@@ -242,7 +242,7 @@ class MemoryReader:
         from worlddb.recall.asked_question import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
-        if isinstance(query, str) and not query.strip() and names is None:
+        if isinstance(query, str) and not query.strip() and not names:
             raise InvalidInputError("query: give a question of at least one word, or names")
         if where is not None:
             condition_of(where)
