@@ -52,6 +52,16 @@ def test_recall_leaves_out_hits_below_a_confidence_and_refuses_what_is_none(aske
     assert f"confidence that an answer is among the hits: {told['confidence']:.2f}" in explained
 
 
+def test_recall_says_when_probably_no_answer_is_remembered(tmp_path: Path) -> None:
+    with engine.Memory(tmp_path / "m.db") as memory:
+        memory.write("The alarm code is 2204.")
+    foreign = in_process("recall", "Which concerto was rehearsed?", "--db", tmp_path / "m.db")
+    assert "2204" in foreign.out
+    assert "probably no answer is remembered" in foreign.err
+    own = in_process("recall", "What is the alarm code?", "--db", tmp_path / "m.db")
+    assert (own.err, "2204" in own.out) == ("", True)
+
+
 def test_recall_as_json_is_the_answer_of_the_engine(asked: Sample) -> None:
     done = recall(asked, "CEO", "--json", "-k", 3)
     with engine.open(asked.path, embedder="hash") as db:

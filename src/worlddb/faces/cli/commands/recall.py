@@ -202,6 +202,7 @@ def run_children(args: argparse.Namespace) -> int:
 
 RECALL = call_named("recall")
 SNIPPET_CHARS = 240  # About three lines on a terminal.
+UNSURE = 0.1  # In the evaluation, no recall that was less sure had an answer (docs/evaluation.md).
 SHOWN_MIN = 0.005  # A smaller part of a score would be shown as 0.00.
 
 
@@ -257,6 +258,11 @@ def run_recall(args: argparse.Namespace) -> int:
         _print_hit(number, found, hit, args.explain, whose.get(hit.node.id, ""))
     if not found:
         print_hint(empty)
+    elif args.query and found.confidence < UNSURE:
+        print_hint(
+            f"probably no answer is remembered (confidence {found.confidence:.2f}): "
+            "these are the nearest memories; --min-confidence leaves unsure hits out"
+        )
     return 0
 
 
