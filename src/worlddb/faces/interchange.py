@@ -94,6 +94,15 @@ def files_in(path: str, end: str) -> list[str]:
     return sorted(found)
 
 
+def _text_of(path: str) -> str:
+    """Return the text of a file."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: is not UTF-8 text") from None
+
+
 def objects(value: Any) -> list[dict[str, Any]]:
     """Return the JSON objects of a list; none if the value is not a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
@@ -249,15 +258,14 @@ def _day_after(value: Mapping[str, Any], key: str) -> str | None:
 
 def mcp_memory(path: str) -> Iterator[ImportedItem]:
     """Yield the observations and relations of the MCP reference memory server: its JSON lines."""
-    with open(path, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                entry = json.loads(line)
-            except ValueError as error:
-                raise FormatError(f"{path}: line {number} is not JSON: {error}") from None
-            yield from _graph_entry(entry if isinstance(entry, dict) else {})
+    for number, line in enumerate(_text_of(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{path}: line {number} is not JSON: {error}") from None
+        yield from _graph_entry(entry if isinstance(entry, dict) else {})
 
 
 def _graph_entry(entry: Mapping[str, Any]) -> Iterator[ImportedItem]:
@@ -295,8 +303,7 @@ def basic_memory(path: str) -> Iterator[ImportedItem]:
     if not os.path.isdir(path) and not path.endswith(".md"):
         raise FormatError(f"{path}: is neither a note (.md) nor a folder of notes")
     for file in files_in(path, ".md"):
-        with open(file, encoding="utf-8-sig") as opened:
-            text = opened.read()
+        text = _text_of(file)
         front = _FRONT.match(text)
         told = dict(re.findall(r"^(\w+):[ \t]*(\S.*)$", front[1], re.MULTILINE)) if front else {}
         title = told.get("title", os.path.basename(file).removesuffix(".md")).strip("\"' ")
