@@ -12,15 +12,16 @@ U3  The journal names the undone commits. Undoing the undo brings them back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
 from worlddb.audit.history import check_commit_number, commit_row
-from worlddb.claims.merged_claims import crossing
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.claims.claim_lookup import Supersession
+from worlddb.claims.merged_claims import by_text, crossing, end_again
+from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import (
@@ -45,6 +46,8 @@ from worlddb.write.revival import (
     present_form,
     restored,
     revive,
+    take_back,
+    transfer,
     write_copies,
 )
 from worlddb.write.transaction import Transaction
@@ -97,6 +100,7 @@ class UndoPlan:
     deletes: list[EdgeRow] = field(default_factory=list)
     rewrites: list[EdgeCopy] = field(default_factory=list)
     decisions: list[tuple[Id, ProposalStatus]] = field(default_factory=list)
+    ends: list[Supersession] = field(default_factory=list)
     metadata: list[tuple[Id, dict[str, Any]]] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
 
@@ -116,11 +120,7 @@ Inside = Callable[[set[int]], set[int]]
 
 
 def commit_numbers(given: CommitNumbers) -> tuple[int, ...]:
-    """Return the numbers of the commits to undo, in order.
-
-    Raises:
-        InvalidInputError: no commit, too many, or commit 0, which made the store.
-    """
+    """Return the numbers of the commits to undo, in order."""
     if isinstance(given, str | bytes | Mapping):
         raise InvalidInputError(f"undo: give a commit number or several, not {given!r:.80}")
     several = [given] if isinstance(given, int | Commit) else given
@@ -199,9 +199,6 @@ def plan_undo(
 
     A node that is not `inside` the bounds of the caller neither keeps a name nor ends with its
     source.
-
-    Raises:
-        ConflictError: one of them was undone already, or erased something.
     """
     seqs = effects.seqs
     for seq, by in sorted(undone_by(reader, seqs).items()):
@@ -431,6 +428,8 @@ def _take_back_merge(reader: Reader, merge: EdgeRow, moment: Moment, plan: UndoP
         if node.id not in made and (row := reader.node_row(node.id)) is not None:
             plan.retires[row] = node
     plan.revivals += restored(reader, found.ended, plan.deletes)
+    plan.rewrites += map(by_text, found.handed_on)
+    plan.ends += found.ends
 
 
 def _plan_metadata(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> None:
@@ -466,29 +465,15 @@ def apply_undo(tx: Transaction, plan: UndoPlan) -> tuple[dict[Id, Id], list[Id],
     """Carry out a plan; return the successors, the deleted edges and the edges written again."""
     if plan.is_empty:
         return {}, [], []
-    deleted: list[Id] = []
-    for item in plan.deletes:
-        with suppress(NotFoundError):  # The handler of another edge has deleted it.
-            tx.delete_edge(item.edge.id)
-            deleted.append(item.edge.id)
+    deleted = take_back(tx, plan.deletes, ())
     for decided, status in plan.decisions:
         tx.decide_merge(decided, status, reopens=True)
-    for node in plan.retires.values():
-        tx.retire(node.id, at=node.valid_from)
+    take_back(tx, (), plan.retires.values())
     # Not which commits: the number would tell a bound caller how many others have written.
     done, linked = revive(tx, plan.revivals, {UNDO: True})
     linked += write_copies(tx, plan.rewrites, done)
-    for ident, item in plan.transfers:
-        edge = item.edge
-        linked.append(
-            tx.write_edge(
-                edge.type,
-                edge.source,
-                done[ident],
-                valid_from=edge.valid_from,
-                metadata=edge.metadata or None,
-            ).id
-        )
+    linked += transfer(tx, plan.transfers, {ident: done[ident] for ident, _ in plan.transfers})
+    end_again(tx, plan.ends, done)
     for ident, values in plan.metadata:
         tx.add_metadata(ident, values)
     tx.mark(UNDO, commits=list(plan.commits))

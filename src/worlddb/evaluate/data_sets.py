@@ -21,15 +21,16 @@ from typing import IO, Any
 
 from worlddb.errors import FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
-from worlddb.evaluate.conversation_sets import (
+from worlddb.evaluate.data_formats import (
     beam_cases,
     dmr_cases,
+    facts_cases,
     locomo_cases,
     longmemeval_cases,
     memdaily_cases,
+    multihop_cases,
     timeqa_cases,
 )
-from worlddb.evaluate.linked_sets import facts_cases, multihop_cases
 
 CHUNK_BYTES = 1 << 20  # larger chunks are no faster
 SLACK = 64
@@ -144,12 +145,7 @@ _DAMAGED = (
 
 
 def load_cases(path: str, form: str) -> Iterator[Case]:
-    """Yield the cases of a benchmark file, one at a time.
-
-    Raises:
-        InvalidInputError: no such format.
-        FormatError: the file is not of that format.
-    """
+    """Yield the cases of a benchmark file, one at a time."""
     if form not in DATA_SETS:
         raise InvalidInputError(f"format {form!r}: use one of {', '.join(FORMATS)}")
     seen: set[str] = set()
@@ -173,11 +169,7 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
 
 
 def format_of(path: str) -> str:
-    """Return the format of a file, by the keys of its first item.
-
-    Raises:
-        FormatError: none that is known.
-    """
+    """Return the format of a file, by the keys of its first item."""
     found = _formats_in(next(_items(path), None))
     if not found:
         raise FormatError(

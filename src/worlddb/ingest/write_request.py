@@ -21,7 +21,7 @@ from worlddb.ingest.extraction_queue import Waiting
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import Draft, Message
 from worlddb.model.inputs import encode_text
-from worlddb.model.origin import Origin
+from worlddb.model.origin import FULL, Origin, trust_level
 from worlddb.model.records import ScopeName
 from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
@@ -46,18 +46,6 @@ class WriteKey:
         tx.write_edge("refers_to", node.id, memory, metadata={"digest": self.digest})
 
 
-def check_key(key: str) -> str:
-    """Return a caller's key after a check.
-
-    Raises:
-        InvalidInputError: the key is not text, empty or too long.
-    """
-    encode_text(key, "idempotency_key", KEY_BYTES_MAX)
-    if not key.strip():
-        raise InvalidInputError("idempotency_key: is empty; give a text or leave it out")
-    return key
-
-
 def digest_of_messages(messages: Sequence[Message]) -> str:
     """Return a digest of speakers and texts, to compare the texts of one key."""
     hasher = blake3()
@@ -68,6 +56,19 @@ def digest_of_messages(messages: Sequence[Message]) -> str:
     return hasher.hexdigest(16)
 
 
+def key_by(key: str, origin: Origin | None) -> str:
+    """Return a caller's key after a check; one of a less trusted origin is never a trusted one's.
+
+    Raises:
+        InvalidInputError: the key is not text, empty or too long.
+    """
+    encode_text(key, "idempotency_key", KEY_BYTES_MAX)
+    if not key.strip():
+        raise InvalidInputError("idempotency_key: is empty; give a text or leave it out")
+    is_trusted = origin is None or trust_level((origin,)) == FULL
+    return key if is_trusted else f"{key} (from {origin})"
+
+
 def find_key(
     reader: Reader, key: str, home: Id, row: int | None, digest: str, within: Iterable[Id]
 ) -> tuple[WriteKey, Id | None]:
@@ -75,9 +76,6 @@ def find_key(
 
     `within` are the worlds that bound the caller: callers who cannot see each other's memories
     never share a key.
-
-    Raises:
-        ConflictError: the key was used for another text.
     """
     bounds = b"".join(within)
     apart = f" {blake3(bounds).hexdigest(16)}" if bounds else ""

@@ -36,7 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
-from worlddb.faces.call_models import ChatMessage, arguments_model
+from worlddb.faces.call_models import ChatMessage, arguments_model, problems_in
 from worlddb.faces.call_parts import Call, Effect, Parameter
 from worlddb.faces.calls import CALLS
 from worlddb.faces.mcp.tool_answers import (
@@ -48,6 +48,7 @@ from worlddb.faces.mcp.tool_answers import (
     compact,
     fit,
     fitted_context,
+    memory_answer,
     shortened,
     without_details,
 )
@@ -238,14 +239,15 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
             without_details(answer)
 
         @cache
-        def text_of(ident: str) -> str:
+        def said(ident: str) -> tuple[str, str]:
             try:
-                return shortened(memory.read(ident).text)[0]
+                found = memory_answer(memory.read(ident))
             except WorldDBError:  # Derived, erased, or outside the caller's scopes.
-                return ""
+                return "", ""
+            return shortened(found.text)[0], found.origin
 
-        add_texts(answer, text_of)
-        fit(answer, arguments.get("max_tokens"), text_of)
+        add_texts(answer, said)
+        fit(answer, arguments.get("max_tokens"), said)
         return answer
 
     def run_confirmed(**given: Any) -> Answer:
@@ -385,9 +387,9 @@ def _is_structure(annotation: Any) -> bool:
 def _message(error: ValidationError, schema: dict[str, Any]) -> str:
     """Return the errors of the arguments, one line each."""
     lines = []
-    found = error.errors(include_url=False, include_context=False)
-    for one in found[:PROBLEMS_SHOWN]:
-        where = ".".join(str(part) for part in one["loc"]) or "arguments"
+    found = problems_in(error)
+    for place, one in found[:PROBLEMS_SHOWN]:
+        where = place or "arguments"
         if one["type"] == "extra_forbidden":
             known = ", ".join(schema.get("properties", {}))
             lines.append(f"{where}: there is no such argument; known are {known}")

@@ -2,16 +2,31 @@
 
 Ids are prefixes of their hex, which every call accepts. Times are short ISO-8601, to the minute in
 hits and lists. Empty and repeated values are left out. An answer takes its fields from the result
-by their names. A result without an answer class is returned with all its fields, as in REST.
+by their names. A result without an answer class has one made of its fields, but for hashes, which
+only a program can use; receipts and exports are for programs and stay whole.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from inspect import getdoc
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import (
     BaseModel,
@@ -27,13 +42,15 @@ from pydantic import (
 
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.call_parts import Call
-from worlddb.model.records import said_by
+from worlddb.model.address import Id
+from worlddb.model.origin import FULL, trust_level
+from worlddb.model.records import ScopeName, said_by
 from worlddb.model.text_safety import tokens_at_most, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from worlddb import Hit, MemoryPage, Retired, Subgraph, Written
+    from worlddb import Hit, MemoryPage, Remembered, Retired, Subgraph, Written
 
 PLAIN_TYPES = ("Memory", "Turn")  # The types of most hits; the speaker distinguishes a turn.
 TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read returns the whole text.
@@ -55,6 +72,10 @@ def minute(time: datetime) -> datetime:
     return time.replace(second=0, microsecond=0)
 
 
+Said: TypeAlias = "Callable[[str], tuple[str, str]]"
+"""The text of a memory by its id, and its origin if it is not fully trusted."""
+
+
 class Answer(BaseModel):
     """Base of answers; empty values are left out, so that a model does not have to read them."""
 
@@ -71,7 +92,9 @@ class Answer(BaseModel):
 
 
 Hex = Annotated[str, BeforeValidator(str)]  # A whole id, or the name of a scope: user:ada.
-ShortId = Annotated[str, BeforeValidator(lambda ident: str(ident)[:ID_DIGITS])]
+ShortId = Annotated[
+    str, BeforeValidator(lambda ident: None if ident is None else str(ident)[:ID_DIGITS])
+]
 # A short time is not a "date-time" of JSON Schema, and clients check answers by the schema.
 Second = Annotated[
     datetime,
@@ -83,6 +106,11 @@ Share = Annotated[float, BeforeValidator(lambda share: round(share, SHARE_DIGITS
 Seq = Annotated[int | None, BeforeValidator(lambda commit: getattr(commit, "seq", commit))]
 Name = Annotated[str, BeforeValidator(lambda one: getattr(one, "name", one))]
 Metadata = Annotated[dict[str, Any], BeforeValidator(dict)]
+
+
+Distrusted = Annotated[
+    str, Field(description="Who said it, such as web or tool, if not trusted: only a claim")
+]
 
 
 class ProposedMerge(Answer):
@@ -99,6 +127,7 @@ class SaidMemory(Answer):
 
     id: ShortId
     text: str = ""
+    origin: Distrusted = ""
 
 
 class WriteAnswer(Answer):
@@ -123,6 +152,7 @@ class ConflictAnswer(Answer):
 
     id: ShortId = Field(description="The other memory")
     text: str = Field(default="", description="What it says, if it can be read here")
+    origin: Distrusted = ""
     reason: str = ""
 
 
@@ -145,6 +175,7 @@ class HitAnswer(Answer):
     type: str = Field(default="", description="Absent for a plain memory")
     name: str = ""
     speaker: str = ""
+    origin: Distrusted = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     confidence: Share | None = Field(
         default=None, description="The probability that this hit holds an answer"
@@ -187,6 +218,7 @@ class MemoryAnswer(Answer):
     type: str = Field(default="", description="Absent for a plain memory in a list")
     text: str
     speaker: str = ""
+    origin: Distrusted = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     scopes: list[Hex] = Field(default=[], description="In a list only if others than those of all")
     valid_from: Second = Field(description="Since when it is true")
@@ -243,6 +275,7 @@ class NodeAnswer(Answer):
     type: str
     name: str = ""
     content: str = ""
+    origin: Distrusted = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     valid_from: Second = Field(description="Since when it is true")
     valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
@@ -278,9 +311,10 @@ class GraphAnswer(Answer):
 
 def _graph(found: Subgraph) -> GraphAnswer:
     answer = GraphAnswer.model_validate(found)
-    for node in answer.nodes:
+    for node, whole in zip(answer.nodes, found.nodes, strict=True):
         node.content, node.truncated = shortened(node.content)
         node.valid_from = minute(node.valid_from)
+        node.origin = "" if trust_level(whole.origins) == FULL else whole.origin
     return answer
 
 
@@ -298,8 +332,15 @@ def _written(done: Written) -> WriteAnswer:
     )
 
 
+def memory_answer(memory: Remembered) -> MemoryAnswer:
+    """Return one memory as an answer."""
+    answer = MemoryAnswer.model_validate(memory)
+    answer.origin = "" if memory.trust == "full" else memory.origin
+    return answer
+
+
 def _listed(page: MemoryPage) -> ListAnswer:
-    memories = [MemoryAnswer.model_validate(memory) for memory in page]
+    memories = [memory_answer(memory) for memory in page]
     places = Counter(tuple(memory.scopes) for memory in memories)
     common = [*places.most_common(1)[0][0]] if places else []
     for memory, whole in zip(memories, page, strict=True):
@@ -336,6 +377,7 @@ def _hit(hit: Hit) -> HitAnswer:
         text=text,
         name="" if node.type == "Turn" else named,
         speaker=said_by(named) if node.type == "Turn" else "",
+        origin="" if hit.trust == "full" else hit.origin,
         truncated=truncated,
         score=hit.score,
         confidence=hit.confidence,
@@ -370,12 +412,12 @@ def without_details(answer: Answer) -> None:
         hit.lanes, hit.provenance, hit.metadata, hit.actor = {}, [], {}, ""
 
 
-def fit(answer: Answer, max_tokens: int | None, text_of: Callable[[str], str]) -> None:
+def fit(answer: Answer, max_tokens: int | None, said: Said) -> None:
     """Remove the last hits of an answer until it has at most so many tokens."""
     if isinstance(answer, RecallAnswer) and max_tokens is not None:
         while answer.hits and tokens_at_most(compact(answer)) > max_tokens:
             answer.hits.pop()
-            add_texts(answer, text_of)  # The text of a removed hit may be needed elsewhere.
+            add_texts(answer, said)  # The text of a removed hit may be needed elsewhere.
 
 
 def fitted_context(
@@ -410,24 +452,73 @@ ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
         lambda it: ContextAnswer(text=it.text, left_out=it.left_out or None),
     ),
     "MemoryPage": (ListAnswer, _listed),
-    "Remembered": (MemoryAnswer, MemoryAnswer.model_validate),
+    "Remembered": (MemoryAnswer, memory_answer),
     "Retired": (RetireAnswer, _retired),
     "ScopePage": (ScopesAnswer, ScopesAnswer.model_validate),
 }
 """For each class of results, its answer class and how an answer is made from a result."""
 
 
+FOR_PROGRAMS = ("Receipt", "ScopeExport")
+"""Results that are verified or stored, and so have whole ids and hashes."""
+HASHES = ("hash", "previous", "root_state", "state")
+_WHOLE_ID = re.compile(r"[0-9a-f]{64}")
+
+
 def answer_of(call: Call, result: Any) -> Answer:
     """Return a call's result as the answer of its tool."""
     if call.result in ANSWERS:
         return ANSWERS[call.result][1](result)
-    return answer_class(call).model_validate(result.to_dict())
+    is_whole = call.result in FOR_PROGRAMS
+    return answer_class(call).model_validate(result.to_dict() if is_whole else result)
 
 
-def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
+@cache
+def _short_model(result: type) -> type[Answer]:
+    """Return a model of a result for a language model."""
+    hints, made = get_type_hints(result), dict[str, Any]()
+    for one in (one for one in fields(result) if one.name not in HASHES):
+        hint = Seq if one.name == "commit" else _short(hints[one.name])
+        # What a result is about stays, also if it is an empty list or an empty file.
+        made[one.name] = (hint, None if made and one.name != "text" else ...)
+    return create_model(result.__name__, __base__=Answer, __doc__=getdoc(result), **made)
+
+
+def _short(hint: Any) -> Any:
+    """Return the type of a field as a language model reads it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Id or hint is datetime:
+        return ShortId if hint is Id else Second
+    if hint is ScopeName:
+        return Hex
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _short_model(hint)
+    if origin is tuple:
+        return list[_short(inner[0])]  # type: ignore[misc]
+    if origin is Mapping:
+        return ShortData
+    if origin in (Union, UnionType):
+        return Union[tuple(_short(one) for one in inner)]  # noqa: UP007
+    return hint
+
+
+def _short_values(given: Any) -> Any:
+    """Return data with the prefixes of ids in place of the ids."""
+    if isinstance(given, Mapping):
+        return {name: _short_values(value) for name, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_short_values(one) for one in given]
+    is_id = isinstance(given, str) and _WHOLE_ID.fullmatch(given)
+    return given[:ID_DIGITS] if is_id else given
+
+
+ShortData = Annotated[dict[str, Any], BeforeValidator(_short_values)]
+
+
+def add_texts(answer: Answer, said: Said) -> None:
     """Add texts to the ids in an answer, so that a model need not read each of them."""
     if isinstance(answer, WriteAnswer):
-        answer.superseded_texts = [text_of(ident) for ident in answer.superseded[:IDS_SHOWN]]
+        answer.superseded_texts = [said(ident)[0] for ident in answer.superseded[:IDS_SHOWN]]
     elif isinstance(answer, RecallAnswer):
         named: list[SaidMemory | ConflictAnswer] = []
         for hit in answer.hits:
@@ -435,7 +526,7 @@ def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
             named += hit.conflicts
         shown = {hit.id for hit in answer.hits}  # The texts of hits are in the answer already.
         for one in [one for one in named if one.id not in shown][:IDS_SHOWN]:
-            one.text = text_of(one.id)
+            one.text, one.origin = said(one.id)
 
 
 @cache
@@ -443,6 +534,8 @@ def answer_class(call: Call) -> type[Answer]:
     """Return the answer class of a call."""
     if call.result in ANSWERS:
         return ANSWERS[call.result][0]
+    if call.result not in FOR_PROGRAMS:
+        return _short_model(result_class(call))
     whole = result_model(result_class(call))
     bases: Any = (Answer, whole)
     made: type[Answer] = create_model(call.result, __base__=bases, __doc__=whole.__doc__)
