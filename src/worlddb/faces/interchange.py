@@ -20,7 +20,7 @@ from uuid import NAMESPACE_OID, uuid5
 from worlddb import __version__
 from worlddb.errors import ConflictError, FormatError, InvalidInputError
 from worlddb.faces.hooks.client_dialects import text_of, turns_in
-from worlddb.faces.user_paths import exported, files_in, json_file
+from worlddb.faces.user_paths import exported, files_in, json_file, text_in_file
 from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
@@ -53,15 +53,6 @@ class ImportedItem(NamedTuple):
 
 
 Reader = Callable[[str], Iterator[ImportedItem]]
-
-
-def _text_of(path: str) -> str:
-    """Return the text of a file."""
-    try:
-        with open(path, encoding="utf-8-sig") as file:
-            return file.read()
-    except UnicodeDecodeError:
-        raise FormatError(f"{path}: is not UTF-8 text") from None
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -276,7 +267,7 @@ def _day_after(value: Mapping[str, Any], key: str) -> str | None:
 
 def mcp_memory(path: str) -> Iterator[ImportedItem]:
     """Yield the observations and relations of the MCP reference memory server: its JSON lines."""
-    for number, line in enumerate(_text_of(path).split("\n"), 1):
+    for number, line in enumerate(text_in_file(path).split("\n"), 1):
         if not line.strip():
             continue
         try:
@@ -322,7 +313,7 @@ def basic_memory(path: str) -> Iterator[ImportedItem]:
     if not os.path.isdir(path) and not path.endswith(".md"):
         raise FormatError(f"{path}: is neither a note (.md) nor a folder of notes")
     for file in files_in(path, ".md"):
-        text = _text_of(file)
+        text = text_in_file(file)
         front = _FRONT.match(text)
         told = dict(re.findall(r"^(\w+):[ \t]*(\S.*)$", front[1], re.MULTILINE)) if front else {}
         title = told.get("title", os.path.basename(file).removesuffix(".md")).strip("\"' ")
