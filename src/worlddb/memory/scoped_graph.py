@@ -43,7 +43,6 @@ from worlddb.memory.scope_sight import (
 )
 from worlddb.memory.scope_view import (
     CallerScopes,
-    find_inside,
     find_memory,
     find_named,
     ids_like,
@@ -164,8 +163,10 @@ class ScopedGraph:
     ) -> Edge:
         """Write an edge between two memories or names, through the handler of its type.
 
+        A name may be given as it occurs in the scope, anything by its id.
+
         Raises:
-            InvalidInputError: no such edge type, or an argument is wrong.
+            InvalidInputError: no such edge type, several of one name, or an argument is wrong.
             NotFoundError: there is no such memory or name here.
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
@@ -174,7 +175,10 @@ class ScopedGraph:
         (metadata,), _ = self.writer.without_secret_values((metadata,), scope)
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             with self.scopes.viewing(reach, ended=True) as view:
-                (_, first), (_, second) = (find_inside(view, one) for one in (source, target))
+                meant = self._view(view.reader, self.scopes.groups(scope))
+                rows = [find_named(view, meant, one) for one in (source, target)]
+                nodes = view.reader.nodes(rows, view.moment.known)
+                first, second = (nodes[row] for row in rows)
                 refuse_quarantined(view.reader, self.origin, first.parent)
             when: dict[str, Any] = {"valid_from": valid_from, "valid_to": valid_to}
             return tx.write_edge(type, first.id, second.id, metadata=metadata, **when)
