@@ -32,9 +32,9 @@ from typing import NamedTuple
 import numpy as np
 
 import worlddb
+from worlddb.evaluate.data_formats import WRITTEN_AT, FactBook
 from worlddb.evaluate.data_sets import opened
 from worlddb.evaluate.figure_summary import wilson
-from worlddb.evaluate.linked_sets import WRITTEN_AT, FactBook
 from worlddb.language.rival_frames import frame_of, frame_signs, is_rival
 from worlddb.language.statement import statement_of
 

@@ -23,8 +23,8 @@ MICROSECOND = timedelta(microseconds=1)
 TIMES_CACHED_MAX = 4_096  # the rows of a commit share one time
 
 METADATA_DEPTH_MAX = 50
-INT_BITS = 64  # numbers of a longer line are left to the general encoder, which may refuse them
 """Far below Python's own limit, so that metadata can be read at any depth of calls."""
+INT_BITS = 64  # numbers of a longer line are left to the general encoder, which may refuse them
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 
@@ -185,10 +185,11 @@ def check_words(values: Any, what: str) -> tuple[str, ...]:
 
 
 def check_names(given: Any, what: str) -> tuple[str, ...]:
-    """Return one or several names as a tuple, without the white space around them."""
+    """Return names as a tuple, without the white space around them; there may be none."""
     several = (given,) if isinstance(given, str) else given
-    if not isinstance(several, list | tuple) or not 0 < len(several) <= NAMES_MAX:
-        raise InvalidInputError(f"{what}: give 1 to {NAMES_MAX} names as a list, not {given!r:.80}")
+    if not isinstance(several, list | tuple) or len(several) > NAMES_MAX:
+        most = f"at most {NAMES_MAX} names"
+        raise InvalidInputError(f"{what}: give {most} as a list, not {given!r:.80}")
     for name in several:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"{what}: give names such as 'Sarah Chen', not {name!r:.80}")
