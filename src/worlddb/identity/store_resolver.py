@@ -385,7 +385,7 @@ class StoreResolver:
         for key in keys:
             # Some nodes with exactly this name are always compared, however many there are:
             # otherwise # the one in this world would seem to be the only one.
-            for row in {*here[key][:telling], *everywhere[key][:telling]}:
+            for row in {*here[key][:telling], *everywhere.get(key, ())[:telling]}:
                 if row not in self._outside:
                     shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
@@ -401,7 +401,8 @@ class StoreResolver:
         missing = sorted(keys - self._filed[self._home].keys())
         if not missing:
             return
-        worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)
+        # Where nothing but children is inside, the names of other worlds need not be read.
+        worlds = (self._home,) if self._is_plain() else (self._home, ROOT_ROW)
         numbers = {(key, world): name_number(key, world) for key in missing for world in worlds}
         telling = self._settings.key_names_max
         exact = {number for (key, _), number in numbers.items() if key[0] == "="}
@@ -409,8 +410,15 @@ class StoreResolver:
         found |= self.reader.lookups.find(sorted(exact), telling + 1)
         for (key, world), number in numbers.items():
             self._filed[world][key] = found[number]
-        if self._home != ROOT_ROW:
+        if ROOT_ROW in worlds[1:]:
             self._leave_out(missing)
+
+    def _is_plain(self) -> bool:
+        """Return whether a name can only be filed under this world itself."""
+        reader = self.reader
+        return self._home == ROOT_ROW or (
+            not reader.lookups.moved() and reader.is_plain(self._home)
+        )
 
     def _leave_out(self, keys: Iterable[str]) -> None:
         """Drop the rows indexed in other worlds that are not members here, all at once.

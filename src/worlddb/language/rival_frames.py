@@ -111,11 +111,18 @@ _SIGNS_EVENT = re.compile("了|过|過|ました|った|んだ$|แล้ว")
 
 
 class RivalFrame(NamedTuple):
-    """The common words of two statements before and after their values, and the values."""
+    """The common words of two statements before and after their values, and what these are.
+
+    `counted` tells numbers of any script, of which `numbers` are digits and words for them; `years`
+    and `ended` tell numbers of a year's form, and with an ending.
+    """
 
     before: tuple[str, ...]
     after: tuple[str, ...]
-    values: tuple[tuple[str, ...], tuple[str, ...]]
+    numbers: bool
+    counted: bool
+    years: bool
+    ended: bool
     named: bool
     is_change: bool
 
@@ -157,9 +164,18 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
         return None
     if any(word in COPULAS for value in values for word in value):
         return None
-    named = values[0][0] in old.named and values[1][0] in new.named
-    after = one[len(one) - suffix :]
-    return RivalFrame(one[:prefix], after, values, named, new.is_change)
+    said = (*values[0], *values[1])
+    numbers = all(map(is_number, said))
+    return RivalFrame(
+        before=one[:prefix],
+        after=one[len(one) - suffix :],
+        numbers=numbers,
+        counted=numbers or all(is_number(word) or word.isnumeric() for word in said),
+        years=numbers and all(map(_YEAR.fullmatch, said)),
+        ended=numbers and all(value[-1].endswith(_ENDINGS) for value in values),
+        named=values[0][0] in old.named and values[1][0] in new.named,
+        is_change=new.is_change,
+    )
 
 
 @lru_cache(SPLITS_KEPT)
@@ -174,7 +190,7 @@ def _takes_one(frame: RivalFrame) -> bool:
         return False
     if before[0] in _NOBODY or before[0] in DEICTIC:
         return False
-    if all(is_number(word) for value in frame.values for word in value):
+    if frame.numbers:
         return _takes_one_number(frame, is_listed)
     return _takes_one_value(frame, is_listed)
 
@@ -195,12 +211,10 @@ def _head(before: Sequence[str]) -> tuple[str, ...]:
 def _takes_one_number(frame: RivalFrame, is_listed: bool) -> bool:
     before, after = frame.before, frame.after
     if not _WAS.isdisjoint(before):
-        years = all(_YEAR.fullmatch(word) for value in frame.values for word in value)
-        return years and not _ONCE.isdisjoint(before)
+        return frame.years and not _ONCE.isdisjoint(before)
     if not (any(map(_tells, before)) or before[0] in SELF):
         return False
-    is_ended = all(value[-1].endswith(_ENDINGS) for value in frame.values)
-    if _has_copula_at_end(before) or (after[-1:] and after[-1] in _LAST) or is_ended:
+    if _has_copula_at_end(before) or (after[-1:] and after[-1] in _LAST) or frame.ended:
         return True
     if _is_event((*before, *after)):
         return False
@@ -285,7 +299,7 @@ def _takes_one_in_signs(frame: RivalFrame) -> bool:
         return False
     is_said = _SIGNS_BEFORE.search(before) is not None
     is_listed = _NOUNS.are_in_signs(_SIGNS_OWNED.split(before)[-1])
-    if all(is_number(sign) or sign.isnumeric() for value in frame.values for sign in value):
+    if frame.counted:
         is_measured = _SIGNS_UNIT.fullmatch(after) is not None
         return is_measured and len(before) > 1 and (is_said or is_listed)
     is_single = is_listed or _PREDICATES.are_in_signs(before)

@@ -194,10 +194,10 @@ class EdgeTable:
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
         """Insert edges: the only raw insert, for the reconciler and the replay of a journal."""
         warm = self._session.warm
-        if warm is not None and warm.outsiders:
+        if warm is not None and (warm.outsiders or warm.plain):
             rows = list(rows)
             if any(new.type == MEMBERSHIP for new in rows):
-                warm.outsiders.clear()
+                warm.forget_members()
         self._session.insert("edges", NewEdge._fields, rows)
 
     def delete_edge(self, row: int) -> None:
