@@ -275,7 +275,7 @@ class StoreResolver:
         """
         if named.attributes or named.vector is not None:
             return rows
-        self._read_notes(rows)
+        self.read_notes(rows)
         names = [read_name(name) for name in named.names]
         said = {word for name in names for word in name.words}
         least, fitting = self._settings.word_jaro_winkler, set()
@@ -310,7 +310,7 @@ class StoreResolver:
         named = [_named(node) for node in nodes]
         whole = [self._whole_key(one) for one in named]
         self._file({f"={key}" for key in whole if key})
-        self._read_notes(self._keep({row for key in whole if key for row in self._bearers(key)}))
+        self.read_notes(self._keep({row for key in whole if key for row in self._bearers(key)}))
         self._fetched = {
             one.key: (one, self._exact(one, key)) for one, key in zip(named, whole, strict=True)
         }
@@ -320,7 +320,7 @@ class StoreResolver:
         self._drafted_words.update(word for name in names for word in name.words)
         self._file(set().union(*map(self._keys, left)))
         rows = {row for one in left for row in self._candidates(one)[: self._most(one)]}
-        self._read_notes(self._keep(rows))
+        self.read_notes(self._keep(rows))
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
         """Return the ids whose nodes are visible here, neither ended nor erased."""
@@ -475,7 +475,7 @@ class StoreResolver:
         if missing:
             self._bodies.update((body.row, body) for body in self.reader.bodies(sorted(missing)))
 
-    def _read_notes(self, rows: Iterable[int]) -> None:
+    def read_notes(self, rows: Iterable[int]) -> None:
         """Read the bodies, aliases and attributes of rows that were not read before."""
         missing = sorted(set(rows).difference(self._aliases))
         if not missing:
@@ -492,7 +492,7 @@ class StoreResolver:
         self, rows: Iterable[int], asked: Mapping[str, str] = NO_ATTRIBUTES
     ) -> list[NamedNode]:
         wanted = sorted(rows)
-        self._read_notes(wanted)
+        self.read_notes(wanted)
         found = (self._bodies[row] for row in wanted if row in self._bodies)
         bodies = [body for body in found if body.name and body.type not in NOT_NAMED]
         vectors = self._vectors.of(self.reader, bodies) if self._vectors is not None else {}

@@ -317,6 +317,7 @@ class Reclusterer:
                 near.update(around.of({_row(reader, ident) for ident in ids}))
             own = resolver.view.keep_world(near)  # An edge may lead to another user's name.
             often = [row for row, times in near.items() if times >= turn and row in own]
+            resolver.read_notes(often)
             return _new_guesses(resolver, unless(is_over, often))
 
 
