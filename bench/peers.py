@@ -74,9 +74,9 @@ def vectors(texts: Sequence[str]) -> list[list[float]]:
 class Peer(Protocol):
     """A store of memories in a folder."""
 
-    def add(self, items: Sequence[tuple[str, str]]) -> None: ...  # noqa: D102
-    def recall(self, user: str, query: str) -> list[str]: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
+    def add(self, items: Sequence[tuple[str, str]]) -> None: ...
+    def recall(self, user: str, query: str) -> list[str]: ...
+    def close(self) -> None: ...
 
 
 class WorldDBPeer:

@@ -188,6 +188,33 @@ def test_a_module_and_a_class_have_a_name_of_their_own() -> None:
     assert twice == {}
 
 
+def test_a_public_method_without_a_docstring_is_described_by_a_protocol() -> None:
+    """What a protocol says of its methods, its implementations need not say again."""
+
+    def described(method: ast.FunctionDef) -> bool:
+        decorators = {ast.unparse(each).split(".")[-1] for each in method.decorator_list}
+        return bool(ast.get_docstring(method) or decorators & {"setter", "overload"})
+
+    seams: set[str] = set()
+    silent: list[tuple[str, str]] = []
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
+                continue
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+            if {"Protocol", "ABC"} & {ast.unparse(base).split("[")[0] for base in node.bases}:
+                seams.update(each.name for each in methods)
+            else:
+                where = f"{path.relative_to(SOURCE)}: {node.name}"
+                silent += [(where, each.name) for each in methods if not described(each)]
+    wrong = [
+        f"{where}.{name}"
+        for where, name in silent
+        if not name.startswith(("_", "test_")) and name not in seams
+    ]
+    assert wrong == []
+
+
 def test_nothing_is_composed_by_inheriting_from_several_of_our_own() -> None:
     own = {
         node.name

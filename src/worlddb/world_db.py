@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from worlddb.audit import history
-from worlddb.audit.erasure_receipt import Receipt, erase_texts, reach_beside, replay_and_clean
+from worlddb.audit.erasure_receipt import Receipt, erase_beside, erase_texts, replay_and_clean
 from worlddb.audit.history import prove
 from worlddb.audit.journal_export import export_lines
 from worlddb.audit.store_check import check
@@ -89,9 +89,9 @@ class WorldDB(OpenStore):
             ConflictError: another writer kept the lock longer than `busy_timeout_s`.
             InvalidInputError: this thread already has a transaction open.
         """
-        store, registry, limits = self.engine.store, self.engine.registry, self.engine.limits
-        begun = transact(store, registry, actor=actor, bulk=bulk, limits=limits, origin=origin)
-        return reach_beside(store, begun)
+        options: Any = {"actor": actor, "bulk": bulk, "origin": origin, "beside": erase_beside}
+        engine = self.engine
+        return transact(engine.store, engine.registry, limits=engine.limits, **options)
 
     def ontology(self, world_id: bytes | str | None = None) -> Ontology:
         """Return the edge types of a world (default: the root world), to register more.

@@ -18,7 +18,7 @@ COMMITS = 20
 
 
 @pytest.fixture(scope="module")
-def chat_growth() -> tuple[list[HistoryProof], Callable[..., bool]]:
+def grown() -> tuple[list[HistoryProof], Callable[..., bool]]:
     """Every proof from every earlier commit to the last of stores of 1 to 20 commits."""
     proofs = []
     with worlddb.open(":memory:", embedder="none") as db:

@@ -14,7 +14,7 @@ def test_files_are_written_read_changed_and_found(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert done.out.startswith("write /notes/tea.md, version ")
     assert in_process(*db, "files", "read", "/notes/tea.md").out == text
-    first = in_process(*db, "files", "list", "/notes", "--json").data[0]
+    first = in_process(*db, "files", "list", "/notes", "--json").data["entries"][0]
     assert (first["path"], first["bytes"]) == ("/notes/tea.md", len(text))
     edit = ("files", "edit", "/notes/tea.md", "80", "75")
     done = in_process(*db, *edit, "--version", first["version"][:8], "--json")
@@ -29,6 +29,10 @@ def test_files_are_written_read_changed_and_found(tmp_path: Path) -> None:
     assert "95" in in_process(*db, "files", "grep", "--ignore-case", "^black", "/notes").out
     assert in_process(*db, "files", "grep", "--ignored", "^black").code == 2
     assert in_process(*db, "files", "grep", "coffee").code == 1
+    assert in_process(*db, "files", "grep", "--literal", "^Black").code == 1
+    assert in_process(*db, "files", "grep", "tea", "--glob", "*.txt").code == 1
+    grep = in_process(*db, "files", "grep", "tea", "--glob", "*.md", "--limit", "1", "--json")
+    assert [one["line"] for one in grep.data["matches"]] == [1]
     assert in_process(*db, "files", "move", "/notes", "/old").code == 0
     assert in_process(*db, "files", "write", "/old/tea.md", "x", "--new").code != 0
     assert in_process(*db, "files", "--all").out.split("\n")[1].endswith("/old/")

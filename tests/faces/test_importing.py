@@ -403,3 +403,73 @@ def test_every_import_masks_secrets_also_in_what_it_says(tmp_path: Path) -> None
     for secret in (key, "Sunshine2024!"):
         assert secret not in told[0]
         assert secret.encode() not in stored
+
+
+def zipped(path: Path, **entries: Any) -> None:
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, data in entries.items():
+            packed.writestr(name.replace("__", "/") + ".json", json.dumps(data))
+
+
+def message(role: str, *parts: Any, parent: str, **more: Any) -> dict[str, Any]:
+    told = {"author": {"role": role}, "content": {"parts": list(parts)}} | more
+    return {"parent": parent, "message": told | {"id": str(parts)[:20]}}
+
+
+def test_a_large_chatgpt_export_in_numbered_files_keeps_what_was_said_and_no_more(
+    tmp_path: Path,
+) -> None:
+    spoken = {"content_type": "audio_transcription", "text": "I like brie."}
+    mapping = {
+        "a": message("user", spoken, {"content_type": "audio"}, parent=""),
+        "b": message("assistant", '{"prompt": "a cheese"}', parent="a", recipient="dalle"),
+        "c": message("assistant", "Ada likes brie.", parent="b", recipient="bio"),
+        "d": message(
+            "user", "hidden", parent="c", metadata={"is_visually_hidden_from_conversation": True}
+        ),
+        "e": message("assistant", "Brie \ue200cite\ue202turn0\ue201it is.", parent="d"),
+    }
+    chat = {"conversation_id": "c9", "current_node": "e", "mapping": mapping}
+    zipped(
+        tmp_path / "export.zip",
+        **{
+            "conversations-000": CHATGPT,
+            "conversations-001": [chat, chat | {"id": "x", "is_do_not_remember": True}],
+            "user": {"id": "u"},
+        },
+    )
+    for path in (tmp_path, tmp_path / "export.zip"):
+        said = [one.text for one in READERS["chatgpt"](str(path))]
+        assert said[:2] == SOURCES["chatgpt"][2]
+        assert said[2:] == ["I like brie.", "Ada likes brie.", "Brie it is."]
+
+
+def test_a_claude_export_in_parts_has_its_memories_and_no_answer_that_was_replaced(
+    tmp_path: Path,
+) -> None:
+    said = (("m1", "human", "", 1), ("m2", "assistant", "m1", 3), ("m3", "assistant", "m1", 2))
+    chat = [
+        {"uuid": key, "sender": who, "text": key, "parent_message_uuid": parent}
+        | {"created_at": f"2026-03-01T09:0{minute}:00Z"}
+        for key, who, parent, minute in said
+    ]
+    kept = "**Work context**\n\nNora bakes\nbread.\n\n# Home\n\nNora has a dog."
+    memories = {"conversations_memory": kept, "project_memories": {"p1": "It is in Rust."}}
+    zipped(tmp_path / "conversations-000.zip", conversations=[{"uuid": "c", "chat_messages": chat}])
+    zipped(tmp_path / "memories-000.zip", memories__acct=memories, users=[{"uuid": "u"}])
+    found = list(READERS["claude"](str(tmp_path)))
+    assert [(one.text, one.role) for one in found[:2]] == [("m1", "user"), ("m2", "assistant")]
+    assert [(one.text, dict(one.metadata)) for one in found[2:]] == [
+        ("Nora bakes bread.", {"title": "Work context"}),
+        ("Nora has a dog.", {"title": "Home"}),
+        ("It is in Rust.", {"project": "p1"}),
+    ]
+
+
+@pytest.mark.parametrize("tags", ["[drinks, 'hot']", "drinks, hot", "\n  - drinks\n  - hot"])
+def test_the_tags_of_a_note_are_those_of_its_memories(tmp_path: Path, tags: str) -> None:
+    path = tmp_path / "coffee.md"
+    path.write_text(NOTE.replace("[drinks]", tags))
+    found = {one.text[:10]: one.metadata["tags"] for one in READERS["basic-memory"](str(path))}
+    assert found["Coffee: A "] == ["drinks", "hot"]
+    assert found["Coffee: Po"] == ["drinks", "hot", "brewing"]

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import worlddb as engine
+from worlddb.faces.call_models import result_class, result_model
+from worlddb.faces.calls import call_named
 
 from .command import COMMAND, DEADLINE_S, Result, environment, in_process, on_terminal, worlddb
 
@@ -61,7 +63,7 @@ def test_write_says_all_that_it_did(store: Store) -> None:
         *("--at", "2026-01-02T03:04:05Z"),
     )
     assert told["created"] is True
-    assert told["commit"] == 1
+    assert told["commit"]["seq"] == 1
     assert told["scopes"] == [
         {"kind": "user", "value": "ada"},
         {"kind": "agent", "value": "helper"},
@@ -508,3 +510,42 @@ def test_an_option_may_have_the_name_it_has_in_python(store: Store) -> None:
     assert store.data("read", done["id"])["metadata"]["tags"] == ["a", "b"]
     assert "--names" not in store("write", "--help").out
     assert len(store.data("recall", "shelf", "--types", "Memory", *HASH)["hits"]) == 1
+
+
+def test_a_command_answers_in_json_what_its_call_answers_over_rest(tmp_path: Path) -> None:
+    """Scripts can go from one face to the other."""
+    db = ("--db", tmp_path / "m.db", "--json")
+
+    def told(call: str, *arguments: object) -> Any:
+        data = in_process(*arguments, *db).data
+        result_model(result_class(call_named(call))).model_validate_json(json.dumps(data))
+        return data
+
+    first = told("write", "write", "I live in Oslo.")["id"]
+    second = told("amend", "amend", first, "I live in Rome.")["id"]
+    third = told("write", "write", "I own a boat.")["id"]
+    for call in ("pin", "unpin"):
+        told(call, call, second)
+    told("list", "list")
+    told("list_scopes", "scopes")
+    told("context", "context")
+    told("identity", "identity", "user")
+    told("conflicts", "conflicts")
+    told("edge_types", "ontology")
+    edge = told("link", "link", "implies", second, third)["id"]
+    told("unlink", "unlink", edge)
+    told("query", "query", "text Rome")
+    told("retire", "retire", third)
+    ends = told("retire_all", "retire", "--all", "--user-id", "default", "--yes")
+    told("undo", "undo", ends["commit"]["seq"])
+    told("write_file", "files", "write", "/a/b.md", "tea")
+    told("edit_file", "files", "edit", "/a/b.md", "tea", "mate")
+    told("read_file", "files", "read", "/a/b.md")
+    told("list_files", "files", "list", "/a")
+    told("glob_files", "files", "glob", "*.md")
+    told("grep_files", "files", "grep", "mate")
+    told("move_file", "files", "move", "/a/b.md", "/c.md")
+    told("delete_file", "files", "delete", "/c.md")
+    read = in_process("read", second, *db).data
+    with engine.Memory(tmp_path / "m.db", embedder="none") as memory:
+        assert read.items() >= memory.read(second).to_dict().items()

@@ -120,7 +120,7 @@ def test_log_as_json_chains_by_hash_and_gives_times_as_text(sample: Sample) -> N
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        (["--limit", "2"], [0, 1]),
+        (["--limit", "2"], [3, 4]),
         (["--newest-first", "--limit", "2"], [4, 3]),
         (["--after", "2"], [3, 4]),
         (["--after", "1", "--limit", "1"], [2]),

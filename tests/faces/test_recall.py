@@ -305,3 +305,17 @@ def test_on_a_terminal_reindex_draws_and_clears_its_line(own: Sample) -> None:
     assert code == 0
     assert screen.rstrip().endswith("nodes are embedded by hash-64")
     assert screen.rindex("\x1b[K") < screen.index("all ")
+
+
+def test_a_filter_holds_also_for_everyone_and_inside_a_world(tmp_path: Path) -> None:
+    path = tmp_path / "m.db"
+    with engine.Memory(path) as memory:
+        memory.write("The kettle is red.", user_id="ada", metadata={"room": "x"})
+        memory.write("The kettle is blue.", user_id="ada", metadata={"room": "y"})
+    ada = str(engine.ScopeName("user", "ada").id())
+    for inside in (["--everyone"], ["--scope", ada], ["--user-id", "ada"]):
+        filtered = ("recall", "kettle", "--where", '{"room": "x"}', *inside, "--json")
+        hits = in_process(*filtered, "--db", path).data["hits"]
+        assert [hit["node"]["content"] for hit in hits] == ["The kettle is red."]
+    done = in_process("recall", "x", "--summaries", "first", "--everyone", "--db", path)
+    assert (done.code, "name a scope" in done.err) == (2, True)

@@ -104,8 +104,33 @@ def turns(memory: Memory, ident: Any) -> list[tuple[str, str]]:
             ],
             [("Bob", "I own a car."), ("Ann", "I own a bike.")],
         ),
+        (
+            [
+                {"role": "user", "parts": [{"text": "I own a kite."}]},
+                {"role": "model", "parts": [
+                    {"text": "hm", "thought": True},
+                    {"text": "Nice."},
+                    {"functionCall": {"name": "sky", "args": {"in": "Rome"}}}]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "sky", "response": {"wind": 3}}}]},
+            ],
+            [
+                ("user", "I own a kite."),
+                ("assistant", 'Nice.\n[called sky: {"in": "Rome"}]'),
+                ("tool", '{"wind": 3}'),
+            ],
+        ),
+        (
+            [
+                {"type": "human", "content": "I own a sled."},
+                {"type": "ai", "content": "", "tool_calls": [
+                    {"name": "sky", "args": {}, "id": "1", "type": "tool_call"}]},
+                {"type": "tool", "content": "snow", "tool_call_id": "1"},
+            ],
+            [("user", "I own a sled."), ("assistant", "[called sky: {}]"), ("tool", "snow")],
+        ),
     ],
-    ids=["parts", "openai tools", "anthropic", "responses", "names"],
+    ids=["parts", "openai tools", "anthropic", "responses", "names", "gemini", "langchain"],
 )  # fmt: skip
 def test_the_formats_of_others_are_read(
     memory: Memory, messages: list[dict[str, Any]], said: list[tuple[str, str]]
@@ -151,6 +176,23 @@ def test_a_growing_history_writes_only_what_is_new(memory: Memory, scope: dict[s
     new = {"role": "user", "content": "He sleeps a lot."}
     memory.write(messages=[*DOG[3:], new], **scope)  # type: ignore[arg-type]
     assert turns(memory, first.id) == [*expected, ("user", "He sleeps a lot.")]
+
+
+def test_instructions_that_change_each_time_make_no_new_chat(memory: Memory) -> None:
+    """An app puts the date, and what it has recalled, before the same chat again and again."""
+    memory.write("The cat is called Otter.", pin=True)
+    put_in = memory.context("dog").text
+    for size in (2, 4, 6):
+        order = {"role": "system", "content": f"Day {size}.\n\n{put_in}"}
+        new = {"role": "user", "content": f"{put_in}\n\n{DOG[size - 2]['content']}"}
+        done = memory.write(messages=[order, *DOG[: size - 2], new], run_id="r1")
+    expected = [("app", "Day 2."), *((one["role"], one["content"]) for one in DOG[:5])]
+    assert turns(memory, done.id) == expected
+    assert len(memory.list(run_id="r1")) == 1
+    late = [*DOG[:5], {"role": "system", "content": "Be brief."}]
+    for _ in range(2):
+        memory.write(messages=late, run_id="r1")
+    assert turns(memory, done.id) == [*expected, ("app", "Be brief.")]
 
 
 def test_a_run_may_begin_with_one_message(memory: Memory) -> None:

@@ -7,7 +7,6 @@ Held at three heights: the definition (`model/address.py`), the pages of a real 
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -34,7 +33,7 @@ from worlddb.index.set_pages import (
     sort_members,
 )
 from worlddb.model.address import BUCKET_MAX, EMPTY, fork_digest, nibble, set_digest, split
-from worlddb.store.interface import Writer
+from worlddb.store.interface import StoreOptions, Writer
 from worlddb.store.rows import CHILDREN, EDGES
 from worlddb.store.sqlite.sqlite_store import SqliteStore
 from worlddb.write.commit import update_set
@@ -115,15 +114,7 @@ class RolledBack(Exception):
 @contextmanager
 def writer() -> Iterator[Writer]:
     """Yield a write transaction of a real store."""
-    store = SqliteStore(
-        ":memory:",
-        clock=lambda: BASE,
-        random_bytes=os.urandom,
-        read_only=False,
-        create=True,
-        durability="full",
-        busy_timeout_s=1,
-    )
+    store = SqliteStore(":memory:", StoreOptions(clock=lambda: BASE, busy_timeout_s=1))
     try:
         with store.write() as session:
             yield session

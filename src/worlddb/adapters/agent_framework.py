@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_framework import ContextProvider, HistoryProvider, Message
 
-from worlddb.adapters.item_log import Given, ItemLog, adapter_store
+from worlddb.adapters.item_log import Given, ItemLog, OnStore
 
 ACTOR = "agent-framework"
 ROLES = ("user", "assistant")  # Messages of other roles, such as tools, are not written.
@@ -72,12 +72,12 @@ class WorldContextProvider(ContextProvider):
             await asyncio.to_thread(lambda: self._memory.write(messages=chat, **self._scope))
 
 
-class WorldHistoryProvider(HistoryProvider):
+class WorldHistoryProvider(OnStore, HistoryProvider):
     """The messages of each session; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given, *, source_id: str = "worlddb-history", **options: Any) -> None:
         super().__init__(source_id, **options)
-        self._held = adapter_store(store)
+        self._open(store, ACTOR)
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **_: Any
@@ -98,10 +98,6 @@ class WorldHistoryProvider(HistoryProvider):
         texts = [json.dumps(one.to_dict(), ensure_ascii=False, default=str) for one in messages]
         keys = [one.message_id for one in messages]
         await asyncio.to_thread(self._log(session_id).append, texts, keys=keys)
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
 
     def _log(self, session_id: str | None) -> ItemLog:
         return ItemLog(self._held.db, (ACTOR, self.source_id, session_id or ""), actor=ACTOR)

@@ -15,23 +15,18 @@ from typing import Any
 
 from claude_agent_sdk import fold_session_summary
 
-from worlddb.adapters.item_log import Given, ItemLog, adapter_store, folder_name
+from worlddb.adapters.item_log import Given, ItemLog, OnStore, folder_path
 from worlddb.files.versioned_files import FileChanges
 
 ACTOR = "claude-agent-sdk"
 MAIN, PARTS, SUMMARY = "main", "parts", "summary.json"
 
 
-class WorldSessionStore:
+class WorldSessionStore(OnStore):
     """Sessions by project; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given) -> None:
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
+        self._open(store, ACTOR)
 
     async def append(self, key: Mapping[str, Any], entries: list[Any]) -> None:
         """Append entries to a transcript, in one commit."""
@@ -101,4 +96,4 @@ class WorldSessionStore:
 
 
 def _folder(*names: str) -> str:
-    return "/" + "/".join(map(folder_name, (ACTOR, *names)))
+    return folder_path(ACTOR, *names)

@@ -20,7 +20,7 @@ from crewai.memory.types import MemoryRecord, ScopeInfo
 
 from worlddb.adapters.item_log import (
     Given,
-    adapter_store,
+    OnStore,
     folder_name,
     pack_vectors,
     rank_by_cosine,
@@ -34,16 +34,11 @@ FOLDER = f"/{ACTOR}"
 LISTED = 200  # The default of CrewAI.
 
 
-class WorldStorage:
+class WorldStorage(OnStore):
     """Memory records by scope; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given) -> None:
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
+        self._open(store, ACTOR)
 
     def save(self, records: list[MemoryRecord]) -> None:
         """Write records as one commit; a record replaces an earlier one with the same id.

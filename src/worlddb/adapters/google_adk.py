@@ -30,7 +30,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 from google.genai import types
 
-from worlddb.adapters.item_log import Given, ItemLog, adapter_store, folder_name
+from worlddb.adapters.item_log import Given, ItemLog, OnStore, folder_name
 from worlddb.errors import NotFoundError
 from worlddb.files.versioned_files import FileChanges
 from worlddb.model.records import said_by
@@ -125,7 +125,7 @@ class WorldMemoryService(BaseMemoryService):
             return
 
 
-class WorldSessionService(BaseSessionService):
+class WorldSessionService(OnStore, BaseSessionService):
     """Sessions with their events and states; `store` is a path, an open `WorldDB` or a `Memory`.
 
     State with the prefix `app:` belongs to the app, with `user:` to the user of the app; state with
@@ -133,12 +133,7 @@ class WorldSessionService(BaseSessionService):
     """
 
     def __init__(self, store: Given) -> None:
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
+        self._open(store, ACTOR)
 
     async def create_session(
         self,

@@ -22,33 +22,26 @@ from haystack.utils.filters import document_matches_filter
 
 from worlddb.adapters.item_log import (
     Given,
-    adapter_store,
-    folder_name,
+    OnStore,
+    folder_path,
     on_thread,
     pack_vectors,
     rank_by_cosine,
     unpack_vectors,
 )
 from worlddb.files.file_tree import FileText
-from worlddb.model.address import Id
 
 ACTOR = "haystack"
-RECALLED_MAX = 1_000  # The limit of recall.
 VECTOR, ORDER = "embedding", "order"
 
 
-class WorldDocumentStore:
+class WorldDocumentStore(OnStore):
     """Documents in a collection; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given = ":memory:", collection: str = "documents") -> None:
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
+        self._open(store, ACTOR)
         self._collection = collection
-        self._folder = "/" + "/".join(map(folder_name, (ACTOR, collection)))
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
+        self._folder = folder_path(ACTOR, collection)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the store as data: its path and its collection."""
@@ -128,13 +121,9 @@ class WorldDocumentStore:
         self, query: str, *, filters: dict[str, Any] | None = None, top_k: int = 10
     ) -> list[Document]:
         """Return the documents that answer a query best, by recall."""
-        with self._files.tree() as tree:
-            place = tree.find(self._folder)
-        if place is None or not query.strip():
-            return []
-        files = {one.version: one for one in self._all()}
-        hits = self._held.db.recall(query, scope=Id(place.body.id), k=RECALLED_MAX).hits
-        found = [_document(files[hit.node.id], hit.score) for hit in hits if hit.node.id in files]
+        hits = self._recalled(query, self._folder) if query.strip() else {}
+        files: dict[bytes, FileText] = {one.version: one for one in self._all()}
+        found = [_document(files[key], score) for key, score in hits.items() if key in files]
         return [one for one in found if _passes(one, filters)][:top_k]
 
     def embedding_retrieval(
@@ -157,7 +146,7 @@ class WorldDocumentStore:
         return sorted(self._files.read_all(self._folder), key=lambda one: one.metadata[ORDER])
 
     def _path(self, name: str) -> str:
-        return f"{self._folder}/{folder_name(name)}"
+        return self._folder + folder_path(name)
 
 
 @component

@@ -96,6 +96,7 @@ def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
 # Item log.
 
 ITEM = "Item"
+RECALLED_MAX = 1_000  # The limit of recall.
 NAME_CHARS_MAX = 200  # Below the limit of a file name, with room for the encoding.
 CONTENT_BYTES_MAX = 1 << 27  # Transcripts may have images.
 
@@ -133,6 +134,35 @@ def folder_name(text: str) -> str:
     from blake3 import blake3
 
     return f"{name[:100]}%{blake3(text.encode()).hexdigest(16)}"
+
+
+def folder_path(*names: str) -> str:
+    """Return the path of a folder by its names, in any characters."""
+    return "/" + "/".join(map(folder_name, names))
+
+
+class OnStore:
+    """An adapter on a store: a path, which it opens and closes, an open `WorldDB` or a `Memory`."""
+
+    _held: AdapterStore
+    _files: Files
+
+    def _open(self, store: Given, actor: str) -> None:
+        self._held = adapter_store(store)
+        self._files = self._held.db.files(actor=actor)
+
+    def close(self) -> None:
+        """Close the store, unless it was given open."""
+        self._held.close()
+
+    def _recalled(self, query: str, folder: str) -> dict[bytes, float]:
+        """Return the nodes in a folder that answer a query, best first, with their scores."""
+        with self._files.tree() as tree:
+            place = tree.find(folder)
+        if place is None:
+            return {}
+        hits = self._held.db.recall(query, scope=Id(place.body.id), k=RECALLED_MAX).hits
+        return {hit.node.id: hit.score for hit in hits}
 
 
 class ItemLog:

@@ -23,17 +23,15 @@ from pydantic import Field
 from worlddb.adapters.item_log import (
     Given,
     ItemLog,
-    adapter_store,
-    folder_name,
+    OnStore,
+    folder_path,
     pack_vectors,
     rank_by_cosine,
     unpack_vectors,
 )
 from worlddb.files.file_tree import FileText
-from worlddb.model.address import Id
 
 ACTOR = "langchain"
-RECALLED_MAX = 1_000  # The limit of recall.
 
 
 class MemoryRetriever(BaseRetriever):
@@ -70,7 +68,7 @@ class MemoryRetriever(BaseRetriever):
         ]
 
 
-class WorldVectorStore(VectorStore):
+class WorldVectorStore(OnStore, VectorStore):
     """Documents in a collection; each is a file, so earlier versions stay readable.
 
     With `embedding`, documents are ranked by its vectors, otherwise by recall. `store` is a path,
@@ -80,19 +78,14 @@ class WorldVectorStore(VectorStore):
     def __init__(
         self, store: Given, *, embedding: Any = None, collection: str = "documents"
     ) -> None:
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
+        self._open(store, ACTOR)
         self._embedding = embedding
-        self._folder = "/" + "/".join(map(folder_name, (ACTOR, collection)))
+        self._folder = folder_path(ACTOR, collection)
 
     @property
     def embeddings(self) -> Any:
         """The embedder that ranks documents; None for recall."""
         return self._embedding
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
 
     def add_texts(
         self,
@@ -154,26 +147,18 @@ class WorldVectorStore(VectorStore):
             one.version: one for one in self._files.read_all(self._folder)
         }
         if self._embedding is None:
-            found = self._recalled(query)
+            found = list(self._recalled(query, self._folder).items())
         else:
             held = {key: unpack_vectors(one.metadata["vectors"]) for key, one in files.items()}
             found = rank_by_cosine(self._embedding.embed_query(query), held)
         chosen = ((_document(files[key]), score) for key, score in found if key in files)
         return [pair for pair in chosen if _passes(pair[0], filter)][:k]
 
-    def _recalled(self, query: str) -> list[tuple[bytes, float]]:
-        with self._files.tree() as tree:
-            place = tree.find(self._folder)
-        if place is None:
-            return []
-        hits = self._held.db.recall(query, scope=Id(place.body.id), k=RECALLED_MAX).hits
-        return [(hit.node.id, hit.score) for hit in hits]
-
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         return lambda score: (score + 1) / 2 if self._embedding else score
 
     def _path(self, name: str) -> str:
-        return f"{self._folder}/{folder_name(name)}"
+        return self._folder + folder_path(name)
 
     @classmethod
     def from_texts(
@@ -192,11 +177,11 @@ class WorldVectorStore(VectorStore):
         return made
 
 
-class WorldChatHistory(BaseChatMessageHistory):
+class WorldChatHistory(OnStore, BaseChatMessageHistory):
     """The messages of one session; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, session_id: str, store: Given) -> None:
-        self._held = adapter_store(store)
+        self._open(store, ACTOR)
         self._log = ItemLog(self._held.db, ("langchain-chats", session_id), actor=ACTOR)
 
     @property
@@ -211,10 +196,6 @@ class WorldChatHistory(BaseChatMessageHistory):
     def clear(self) -> None:
         """Remove all messages; they stay in the store's history."""
         self._log.clear()
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
 
 
 def _document(file: FileText) -> Document:

@@ -25,23 +25,18 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 
-from worlddb.adapters.item_log import Given, ItemLog, adapter_store, folder_name, on_thread
+from worlddb.adapters.item_log import Given, ItemLog, OnStore, folder_name, folder_path, on_thread
 
 ACTOR = "langgraph-saver"
 FILE = "checkpoint.json"
 
 
-class WorldSaver(BaseCheckpointSaver[str]):
+class WorldSaver(OnStore, BaseCheckpointSaver[str]):
     """Checkpoints by thread; `store` is a path, an open `WorldDB` or a `Memory`."""
 
     def __init__(self, store: Given, *, serde: Any = None) -> None:
         super().__init__(serde=serde)
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()
+        self._open(store, ACTOR)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -222,7 +217,7 @@ class WorldSaver(BaseCheckpointSaver[str]):
 
 
 def _path(*names: str) -> str:
-    return "/" + "/".join(map(folder_name, (ACTOR, *names)))
+    return folder_path(ACTOR, *names)
 
 
 def _config(saved: dict[str, Any]) -> Any:

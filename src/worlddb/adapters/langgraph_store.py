@@ -37,24 +37,21 @@ from langgraph.store.base import (
 
 from worlddb.adapters.item_log import (
     Given,
+    OnStore,
     Vectors,
-    adapter_store,
-    folder_name,
+    folder_path,
     pack_vectors,
     rank_by_cosine,
     unpack_vectors,
 )
 from worlddb.files.file_tree import FileText
-from worlddb.files.versioned_files import FileChanges
-from worlddb.model.address import Id
 
 ACTOR = "langgraph-store"
 SUFFIX = ".json"  # A label of a namespace has no dot, so a key is never the name of a folder.
-RECALLED_MAX = 1_000  # The limit of recall.
 SECONDS = 60  # A time to live is in minutes.
 
 
-class WorldStore(BaseStore):
+class WorldStore(OnStore, BaseStore):
     """Items by namespace and key; `store` is a path, an open `WorldDB` or a `Memory`.
 
     `index` and `ttl` are the settings of LangGraph's own stores.
@@ -65,8 +62,7 @@ class WorldStore(BaseStore):
     def __init__(
         self, store: Given, *, index: IndexConfig | None = None, ttl: TTLConfig | None = None
     ) -> None:
-        self._held = adapter_store(store)
-        self._files = self._held.db.files(actor=ACTOR)
+        self._open(store, ACTOR)
         self.ttl_config = ttl
         self.index_config: Any = None if index is None else dict(index)
         self.embeddings: Any = None if index is None else ensure_embeddings(index.get("embed"))
@@ -80,7 +76,7 @@ class WorldStore(BaseStore):
     def close(self) -> None:
         """Stop the sweeper, and close the store unless it was given open."""
         self.stop_ttl_sweeper()
-        self._held.close()
+        super().close()
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
         """Run operations: reads first, then all puts as one commit."""
@@ -178,7 +174,7 @@ class WorldStore(BaseStore):
         ]
 
     def _below(self, prefix: tuple[str, ...]) -> list[FileText]:
-        files = self._files.read_all("/" + "/".join(map(folder_name, (ACTOR, *prefix))))
+        files = self._files.read_all(folder_path(ACTOR, *prefix))
         return [file for file in files if not self._is_expired(file)]
 
     def _scores(
@@ -186,17 +182,9 @@ class WorldStore(BaseStore):
     ) -> dict[bytes, float | None]:
         """Return the versions that match a query, best first, with their scores."""
         if self.embeddings is None:
-            return self._recalled(query, prefix)
+            return {**self._recalled(query, folder_path(ACTOR, *prefix))}
         asked = self.embeddings.embed_query(query)
         return dict(rank_by_cosine(asked, {file.version: self._vectors_of(file) for file in files}))
-
-    def _recalled(self, query: str, prefix: tuple[str, ...]) -> dict[bytes, float | None]:
-        with self._files.tree() as tree:
-            place = tree.find("/" + "/".join(map(folder_name, (ACTOR, *prefix))))
-        if place is None:
-            return {}
-        hits = self._held.db.recall(query, scope=Id(place.body.id), k=RECALLED_MAX).hits
-        return {hit.node.id: hit.score for hit in hits}
 
     def _vectors_of(self, file: FileText) -> Vectors:
         if file.version not in self._vectors:
@@ -239,8 +227,7 @@ class WorldStore(BaseStore):
     def sweep_ttl(self) -> int:
         """End the items whose time to live is over; return their number."""
         now = time.time()
-
-        def sweep(changes: FileChanges) -> int:
+        with self._files.changes() as changes:
             gone = [
                 file
                 for file in self._files.read_all(f"/{ACTOR}")
@@ -248,10 +235,7 @@ class WorldStore(BaseStore):
             ]
             for file in gone:
                 changes.delete(file.path, file.version)
-            return len(gone)
-
-        with self._files.changes() as changes:
-            return sweep(changes)
+        return len(gone)
 
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> threading.Thread:
         """Sweep in the background at this interval, or that of `ttl`, until it is stopped."""
@@ -280,7 +264,7 @@ def _tokens(path: str) -> Any:
 
 
 def _path(namespace: tuple[str, ...], key: str) -> str:
-    return "/" + "/".join((*map(folder_name, (ACTOR, *namespace)), folder_name(key) + SUFFIX))
+    return f"{folder_path(ACTOR, *namespace, key)}{SUFFIX}"
 
 
 def _fields(file: FileText) -> dict[str, Any]:

@@ -15,10 +15,12 @@ from typing import Any
 from agents.memory import SessionSettings
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
-from worlddb.adapters.item_log import Given, ItemLog, adapter_store
+from worlddb.adapters.item_log import Given, ItemLog, OnStore
+
+ACTOR = "openai-agents"
 
 
-class WorldSession:
+class WorldSession(OnStore):
     """The conversation of one session id; `store` is a path, an open `WorldDB` or a `Memory`.
 
     Sessions in one store are separated by their ids. `session_settings` may limit how many items a
@@ -38,8 +40,8 @@ class WorldSession:
         if isinstance(session_settings, Mapping):
             session_settings = coerce_session_settings(dict(session_settings))
         self.session_settings = session_settings or SessionSettings()
-        self._held = adapter_store(store)
-        self._log = ItemLog(self._held.db, ("openai-agents", session_id), actor="openai-agents")
+        self._open(store, ACTOR)
+        self._log = ItemLog(self._held.db, (ACTOR, session_id), actor=ACTOR)
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[Any]:
         """Return the items in order; with a limit, the last ones."""
@@ -62,7 +64,3 @@ class WorldSession:
     async def clear_session(self, *, wrapper: Any = None) -> None:
         """Remove all items."""
         await asyncio.to_thread(self._log.clear)
-
-    def close(self) -> None:
-        """Close the store, unless it was given open."""
-        self._held.close()

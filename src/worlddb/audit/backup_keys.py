@@ -31,11 +31,12 @@ from worlddb.errors import (
 )
 from worlddb.model.address import ID_BYTES
 from worlddb.store.interface import BACKUP_KEYS_END, Seal, Store
+from worlddb.store.sqlite.file_copy import sync
+from worlddb.store.sqlite.file_locks import locked_file, private_opener
 
 KEYS_END = BACKUP_KEYS_END
 """Suffix of the file's name after that of the store; the file may be a symbolic link."""
 MAGIC = b"worlddb backup keys 1\n"
-PRIVATE = 0o600
 SALT_BYTES = 16
 FILE_ID_BYTES = 16
 FILE_SECRET_BYTES = 32  # the key length of AES-256
@@ -173,16 +174,12 @@ def _file_bytes(keys: BackupKeys, wraps: Iterable[Wrap]) -> bytes:
 def _save(path: str, file: int, data: bytes) -> None:
     """Replace the file of the keys, and overwrite the bytes of the old file."""
     made = path + ".part"
-    with open(made, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE)) as new:
+    with open(made, "wb", opener=private_opener) as new:
         new.write(data)
         new.flush()
         os.fsync(new.fileno())
     os.replace(made, path)
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync(os.path.dirname(path))
     os.pwrite(file, bytes(os.fstat(file).st_size), 0)
     os.fsync(file)
 
@@ -190,25 +187,14 @@ def _save(path: str, file: int, data: bytes) -> None:
 @contextmanager
 def _alone(path: str) -> Iterator[int]:
     """Yield the file of the keys, locked for this process; an empty one if there was none."""
-    import fcntl
-
+    what = "the keys of sealed backups"
     try:
-        while True:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if os.path.exists(path) and os.fstat(file).st_ino == os.stat(path).st_ino:
-                break
-            os.close(file)  # It was replaced while this process waited.
+        with locked_file(path, os.O_RDWR, what) as file:
+            with suppress(FileNotFoundError):
+                os.unlink(path + ".part")  # Left by a killed process.
+            yield file
     except OSError as error:
-        raise StorageError(f"{path}: the keys of sealed backups: {error.strerror}") from error
-    try:
-        with suppress(FileNotFoundError):
-            os.unlink(path + ".part")  # Left by a killed process.
-        yield file
-    except OSError as error:
-        raise StorageError(f"{path}: the keys of sealed backups: {error.strerror}") from error
-    finally:
-        os.close(file)
+        raise StorageError(f"{path}: {what}: {error.strerror}") from error
 
 
 def keys_for(path: str, wrap: Wrap, idents: Iterable[bytes], gone: Iterable[bytes]) -> BackupKeys:

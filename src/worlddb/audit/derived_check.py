@@ -37,8 +37,7 @@ from worlddb.store.rows import ROOT_ROW, Head, ModelRow, PoolRow
 # Lookup check: are names indexed under their keys, and do counts of recalls belong to nodes?
 #
 # The keys of names are computed again. A moved node keeps the keys of its former worlds, and an
-# erased
-# one is counted among the names of its world, so for these only missing keys are reported.
+# erased one is counted among the names of its world, so for these only missing keys are reported.
 
 RECALLED_BEFORE = 1 << 53
 """Microseconds after 1970: the year 2255, later than any accepted clock."""

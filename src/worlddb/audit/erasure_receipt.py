@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,19 +39,14 @@ class Receipt(Plain):
     envelope: Mapping[str, Any] | None = field(default=None, hash=False)
 
 
-@contextmanager
-def reach_beside(
-    store: Store, transaction: AbstractContextManager[Transaction]
-) -> Iterator[Transaction]:
-    """Yield a transaction; after its commit, erase the same nodes beside the store, too.
+def erase_beside(store: Store, tx: Transaction) -> None:
+    """Erase what a landed transaction has erased beside the store, too.
 
     Raises:
         StorageError: a file beside the store cannot be written. The texts are erased; erase them
         again to erase the rest.
         StoreKeyError: it is sealed by another key.
     """
-    with transaction as tx:
-        yield tx
     if tx.erased is not None:
         forget_hits(store, tx.erased)
         forget_sealed(store)

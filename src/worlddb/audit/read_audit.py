@@ -12,7 +12,7 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,12 +24,12 @@ from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Plain
 from worlddb.store.interface import Seal, Store
+from worlddb.store.sqlite.file_locks import locked_file, private_opener
 
 READS_END = "-reads"
 """Suffix of the record's file name, after that of the store."""
 REKEYED_END = ".rekeyed"  # the record under a new key, until the store has that key
 UNFINISHED_END = ".part"
-PRIVATE = 0o600  # questions are as personal as memories
 
 _unsaved: WeakKeyDictionary[Store, list[str]] = WeakKeyDictionary()
 """The records of stores in memory, by store."""
@@ -159,7 +159,7 @@ def _read(path: str, seal: Seal | None, *, is_strict: bool = False) -> list[str]
 
 
 def _write(path: str, lines: Iterable[str], seal: Seal | None) -> None:
-    with open(path, "wb", opener=_private) as file:
+    with open(path, "wb", opener=private_opener) as file:
         file.writelines(_sealed(line, seal) + b"\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())
@@ -217,8 +217,7 @@ def _settle(path: str, seal: Seal | None) -> None:
                 _read(made, seal, is_strict=True)  # Empty if it is gone; then nothing is replaced.
             except StoreKeyError:
                 # Under another key: the change was killed before the store had it. A copy would
-                # keep what is
-                # erased from the record.
+                # keep what is erased from the record.
                 os.unlink(made)
             else:
                 os.replace(made, path)
@@ -241,25 +240,5 @@ def _entry(line: str) -> ReadEntry:
         raise StorageError(f"the record of reads has a damaged line: {line[:80]!r}") from None
 
 
-@contextmanager
-def _locked(path: str) -> Iterator[int]:
-    """Yield the file of the record, locked for this process."""
-    import fcntl
-
-    try:
-        while True:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if os.path.exists(path) and os.fstat(file).st_ino == os.stat(path).st_ino:
-                break
-            os.close(file)  # It was replaced while this process waited.
-    except OSError as error:
-        raise StorageError(f"{path}: the record of reads: {error.strerror}") from error
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, PRIVATE)
+def _locked(path: str) -> AbstractContextManager[int]:
+    return locked_file(path, os.O_WRONLY | os.O_APPEND, "the record of reads")

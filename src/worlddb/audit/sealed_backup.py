@@ -44,6 +44,7 @@ from worlddb.model.address import ERASED
 from worlddb.store.backends import IN_MEMORY
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import without_texts
+from worlddb.store.sqlite.file_locks import private_opener
 
 MAGIC = b"worlddb sealed backup 1\n"
 SALT_BYTES = 32
@@ -111,7 +112,7 @@ def write_sealed(store: Store, path: str) -> None:
         keys = keys_for(beside, store.side_seal, _node_ids(reader), gone)
         made = f"{path}.{os.getpid()}.partial"
         try:
-            with open(made, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            with open(made, "xb", opener=private_opener) as file:
                 _write_chunks(file, keys, _Sealer(reader, keys).lines())
                 file.flush()
                 os.fsync(file.fileno())

@@ -141,11 +141,7 @@ def _in_database(store: Store, lines: SideLines, create: bool) -> bytes:
 
 
 def file_beside(store: Store, end: str, what: str) -> str | None:
-    """Return the path of a file beside a store; None for a store in memory.
-
-    Raises:
-        StorageError: the store is not a file, so there is no folder.
-    """
+    """Return the path of a file beside a store; None for a store in memory."""
     path = store.side_file(end)
     if path is None and store.path != IN_MEMORY:
         raise StorageError(

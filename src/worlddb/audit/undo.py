@@ -12,7 +12,7 @@ U3  The journal names the undone commits. Undoing the undo brings them back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -20,7 +20,7 @@ from typing import Any
 
 from worlddb.audit.history import check_commit_number, commit_row
 from worlddb.claims.merged_claims import crossing
-from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
 from worlddb.model.records import (
@@ -45,6 +45,8 @@ from worlddb.write.revival import (
     present_form,
     restored,
     revive,
+    take_back,
+    transfer,
     write_copies,
 )
 from worlddb.write.transaction import Transaction
@@ -116,11 +118,7 @@ Inside = Callable[[set[int]], set[int]]
 
 
 def commit_numbers(given: CommitNumbers) -> tuple[int, ...]:
-    """Return the numbers of the commits to undo, in order.
-
-    Raises:
-        InvalidInputError: no commit, too many, or commit 0, which made the store.
-    """
+    """Return the numbers of the commits to undo, in order."""
     if isinstance(given, str | bytes | Mapping):
         raise InvalidInputError(f"undo: give a commit number or several, not {given!r:.80}")
     several = [given] if isinstance(given, int | Commit) else given
@@ -199,9 +197,6 @@ def plan_undo(
 
     A node that is not `inside` the bounds of the caller neither keeps a name nor ends with its
     source.
-
-    Raises:
-        ConflictError: one of them was undone already, or erased something.
     """
     seqs = effects.seqs
     for seq, by in sorted(undone_by(reader, seqs).items()):
@@ -466,29 +461,14 @@ def apply_undo(tx: Transaction, plan: UndoPlan) -> tuple[dict[Id, Id], list[Id],
     """Carry out a plan; return the successors, the deleted edges and the edges written again."""
     if plan.is_empty:
         return {}, [], []
-    deleted: list[Id] = []
-    for item in plan.deletes:
-        with suppress(NotFoundError):  # The handler of another edge has deleted it.
-            tx.delete_edge(item.edge.id)
-            deleted.append(item.edge.id)
+    deleted = take_back(tx, plan.deletes, ())
     for decided, status in plan.decisions:
         tx.decide_merge(decided, status, reopens=True)
-    for node in plan.retires.values():
-        tx.retire(node.id, at=node.valid_from)
+    take_back(tx, (), plan.retires.values())
     # Not which commits: the number would tell a bound caller how many others have written.
     done, linked = revive(tx, plan.revivals, {UNDO: True})
     linked += write_copies(tx, plan.rewrites, done)
-    for ident, item in plan.transfers:
-        edge = item.edge
-        linked.append(
-            tx.write_edge(
-                edge.type,
-                edge.source,
-                done[ident],
-                valid_from=edge.valid_from,
-                metadata=edge.metadata or None,
-            ).id
-        )
+    linked += transfer(tx, plan.transfers, {ident: done[ident] for ident, _ in plan.transfers})
     for ident, values in plan.metadata:
         tx.add_metadata(ident, values)
     tx.mark(UNDO, commits=list(plan.commits))

@@ -304,7 +304,11 @@ def plan_closure(run: ConsolidationRun, reader: Reader, refused: Set[EdgeKey]) -
     edges: list[PlannedEdge] = []
     withdrawn: list[Id] = []
     is_cut = False
-    declared = _DeclaredTransitive(reader)
+    traits = {
+        (bytes(item.world), item.type): item.declaration is not None and item.declaration.transitive
+        for item in registrations(reader)
+    }
+    declared = RegisteredTrait(reader, traits)
     for type_ in sorted({*TRANSITIVE_TYPES, *declared.types}):
         edges_there = reader.sweep.typed(type_)
         if type_ not in TRANSITIVE_TYPES:
@@ -316,25 +320,22 @@ def plan_closure(run: ConsolidationRun, reader: Reader, refused: Set[EdgeKey]) -
     return EdgePlan(edges, withdrawn, nodes, is_cut)
 
 
-class _DeclaredTransitive:
-    """Which edge types are declared transitive, and in which worlds."""
+class RegisteredTrait:
+    """Which edge types have a trait, and in which worlds; `traits` are by world and type."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, traits: Mapping[tuple[bytes, str], bool]) -> None:
         self._reader = reader
-        self._traits = {
-            (item.world, item.type): item.declaration is not None and item.declaration.transitive
-            for item in registrations(reader)
-        }
-        self.types = {type_ for (_, type_), is_set in self._traits.items() if is_set}
+        self._traits = traits
+        self.types = {type_ for (_, type_), is_set in traits.items() if is_set}
         self._known: dict[tuple[str, int], bool] = {}
 
     def holds(self, type_: str, world: int) -> bool:
-        """Return whether the innermost registration around a world is transitive."""
+        """Return whether the innermost registration around a world has the trait."""
         row: int | None = world
         while row is not None and (type_, world) not in self._known:
             around = self._reader.world(row)
             if (around.id, type_) in self._traits:
-                self._known[type_, world] = self._traits[Id(around.id), type_]
+                self._known[type_, world] = self._traits[around.id, type_]
             row = around.parent
         return self._known.setdefault((type_, world), False)
 

@@ -30,6 +30,7 @@ from worlddb.consolidate.consolidation_run import (
     EdgePlan,
     InferredEdge,
     PlannedEdge,
+    RegisteredTrait,
     plan_closure,
 )
 from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
@@ -94,7 +95,8 @@ def _flag(clash: TargetClash, source: Node) -> PlannedEdge:
 def _clashes(
     reader: Reader, moment: Moment, now: int, scope: set[int] | None
 ) -> Iterator[TargetClash]:
-    functional = _FunctionalTypes(reader)
+    traits = {(world, type_): only_one for world, type_, _, only_one in reader.registrations()}
+    functional = RegisteredTrait(reader, traits)
     for type_ in sorted(functional.types):
         by_source: dict[int, list[CauseRow]] = {}
         for edge in reader.sweep.typed(type_):
@@ -122,29 +124,6 @@ def _by_identity(
             edges = [edge for one in same for edge in by_source.pop(one)]
             joined[source] = sorted(edges, key=lambda edge: edge.row)
     return joined
-
-
-class _FunctionalTypes:
-    """Which edge types allow one target only, in which worlds, as registered in the store."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._registered = {
-            (world, type_): is_functional
-            for world, type_, _, is_functional in reader.registrations()
-        }
-        self.types = {type_ for (_, type_), is_set in self._registered.items() if is_set}
-        self._known: dict[tuple[str, int], bool] = {}
-
-    def holds(self, type_: str, world: int) -> bool:
-        """Return whether the innermost registration around a world is functional."""
-        row: int | None = world
-        while row is not None and (type_, world) not in self._known:
-            around = self._reader.world(row)
-            if (around.id, type_) in self._registered:
-                self._known[type_, world] = self._registered[around.id, type_]
-            row = around.parent
-        return self._known.setdefault((type_, world), False)
 
 
 def _pairs(

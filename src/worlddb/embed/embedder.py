@@ -194,11 +194,9 @@ class HashEmbedder:
         return self._dim
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text."""
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text."""
         sums = np.zeros((len(texts), self._dim), dtype=np.float32)
         for place, text in enumerate(texts):
             if words := _hash_words(text):

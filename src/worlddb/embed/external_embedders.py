@@ -99,11 +99,9 @@ class EndpointEmbedder:
         return self._dim
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per question."""
         return self._embed([self._endpoint.query_prefix + text for text in texts])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text."""
         return self._embed([self._endpoint.document_prefix + text for text in texts])
 
     def _embed(self, texts: list[str]) -> Vectors:
@@ -176,11 +174,9 @@ class LibraryEmbedder:
         return self._dim
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per question."""
         return self._array(self._ready().queries(list(texts)))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one vector per text."""
         return self._array(self._ready().documents(list(texts)))
 
     def _ready(self) -> _Calls:

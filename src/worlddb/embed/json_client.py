@@ -115,10 +115,6 @@ class JsonClient:
 
         Without a body it is a GET. `tries` is the maximum number of attempts; the default is in the
         server's settings.
-
-        Raises:
-            EndpointRefusedError: the server refused; a retry would not help.
-            EndpointUnavailableError: the server was busy, failing or silent at every attempt.
         """
         tries = tries or self._server.retries + 1
         for number in range(tries):

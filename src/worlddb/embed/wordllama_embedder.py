@@ -90,11 +90,9 @@ class WordLlamaEmbedder:
     usual_cosine = 0.0  # of unrelated texts; between -0.03 and 0.1 in the files of the evaluation
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text."""
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit vector per text."""
         model = loaded_model()
         sums = np.zeros((len(texts), DIM), dtype=np.float32)
         for place, text in enumerate(texts):

@@ -120,9 +120,6 @@ def changes(base: RunSettings, given: Sequence[str], model_of: ModelOf) -> list[
 
     `given` are knobs, perhaps with values (`k=10,100`, `judge=openai:x,openai:y`). Without any, all
     knobs that matter in this run and need no values are used.
-
-    Raises:
-        InvalidInputError: there is no such knob, or it changes nothing in this run.
     """
     rows: list[Change] = [(BASE, base)]
     for text in given or [name for name, knob in KNOBS.items() if not knob.is_idle(base)]:
@@ -251,11 +248,7 @@ def _cell(
 
 
 def files_in(folder: str) -> dict[str, str]:
-    """Return the benchmark files of a folder and their formats, by name; ignore other files.
-
-    Raises:
-        InvalidInputError: there is no benchmark file.
-    """
+    """Return the benchmark files of a folder and their formats, by name; ignore other files."""
     found: dict[str, str] = {}
     for path in sorted(Path(folder).glob("*.json*")):
         try:

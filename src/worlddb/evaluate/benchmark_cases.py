@@ -153,11 +153,7 @@ def _kind_of(value: Any) -> str:
 
 
 def check_case(case: Case) -> None:
-    """Check that a store accepts all texts of a case, before the first question is asked.
-
-    Raises:
-        LayoutError: a turn cannot be written, or a question cannot be asked.
-    """
+    """Check that a store accepts all texts of a case, before the first question is asked."""
     for number, session in enumerate(case.sessions, 1):
         for place, turn in enumerate(session.turns, 1):
             what = f"session {number}, turn {place}"

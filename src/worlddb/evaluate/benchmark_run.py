@@ -163,11 +163,7 @@ def _finished(
 def run_works(
     works: Iterable[CaseWork], settings: RunSettings, roles: Roles | None, *, workers: int = 1
 ) -> Iterator[Record]:
-    """Yield the record of each question as soon as it is ready.
-
-    Raises:
-        ProviderError: the embedder failed, or models failed too often in a row.
-    """
+    """Yield the record of each question as soon as it is ready."""
     if roles is None:
         for _, record in _in_processes(works, [settings], workers):
             yield record

@@ -144,12 +144,7 @@ _DAMAGED = (
 
 
 def load_cases(path: str, form: str) -> Iterator[Case]:
-    """Yield the cases of a benchmark file, one at a time.
-
-    Raises:
-        InvalidInputError: no such format.
-        FormatError: the file is not of that format.
-    """
+    """Yield the cases of a benchmark file, one at a time."""
     if form not in DATA_SETS:
         raise InvalidInputError(f"format {form!r}: use one of {', '.join(FORMATS)}")
     seen: set[str] = set()
@@ -173,11 +168,7 @@ def load_cases(path: str, form: str) -> Iterator[Case]:
 
 
 def format_of(path: str) -> str:
-    """Return the format of a file, by the keys of its first item.
-
-    Raises:
-        FormatError: none that is known.
-    """
+    """Return the format of a file, by the keys of its first item."""
     found = _formats_in(next(_items(path), None))
     if not found:
         raise FormatError(

@@ -112,11 +112,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float]) -> Mean:
-    """Return the mean of some figures with its interval.
-
-    Raises:
-        ValueError: there are none.
-    """
+    """Return the mean of some figures with its interval."""
     if not values:
         raise ValueError("no values")
     if set(values) <= {0.0, 1.0}:

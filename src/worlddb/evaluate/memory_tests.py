@@ -125,11 +125,7 @@ def run_tests(memory: Memory, tests: Iterable[MemoryTest]) -> list[TestVerdict]:
 
 
 def read_tests(data: object, where: str = "tests") -> list[MemoryTest]:
-    """Return the tests of a file, given as plain data.
-
-    Raises:
-        InvalidInputError: it is not an object with `tests`, or one of them is wrong; says which.
-    """
+    """Return the tests of a file, given as plain data."""
     if not isinstance(data, Mapping) or not isinstance(data.get("tests"), list):
         raise InvalidInputError(f"{where}: give an object with 'tests', a list")
     usual = {key: value for key, value in data.items() if key != "tests"}

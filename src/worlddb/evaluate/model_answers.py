@@ -275,11 +275,7 @@ class Prompts:
 
 
 def load_prompts(folder: str | None = None) -> Prompts:
-    """Return the prompts of a folder, with defaults for missing files.
-
-    Raises:
-        InvalidInputError: there is no such folder, or a prompt lacks a field.
-    """
+    """Return the prompts of a folder, with defaults for missing files."""
     if folder is not None and not Path(folder).is_dir():
         raise InvalidInputError(f"prompts: {folder} is not a folder")
     texts = {}

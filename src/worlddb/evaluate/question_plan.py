@@ -306,11 +306,7 @@ def price_of(role: str, tokens_in: int, tokens_out: int, prices: Prices) -> floa
 
 
 def read_prices(given: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return prices per million tokens from texts `role=in,out`.
-
-    Raises:
-        InvalidInputError: one of them is something else.
-    """
+    """Return prices per million tokens from texts `role=in,out`."""
     prices = {}
     for text in given:
         role, _, both = text.partition("=")

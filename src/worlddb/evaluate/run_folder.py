@@ -253,11 +253,7 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file, none if it is missing; cut off an incomplete last line.
-
-    Raises:
-        FormatError: a line in the middle is not a JSON object.
-    """
+    """Yield the objects of a file, none if it is missing; cut off an incomplete last line."""
     try:
         file = path.open("r+b")
     except FileNotFoundError:
@@ -367,11 +363,7 @@ class ReplyCache:
             return self._turns.setdefault(key, threading.Lock())
 
     def find(self, key: str, role: str) -> CachedReply | None:
-        """Return a reply from the cache.
-
-        Raises:
-            UnansweredError: the run is being stopped.
-        """
+        """Return a reply from the cache."""
         if self.is_stopped:
             raise UnansweredError("the run was stopped")
         with self._lock:

@@ -140,11 +140,7 @@ def set_of(name: str) -> str:
 
 
 def fitted(sets: Sets, prior: Weights | None = None) -> dict[str, float]:
-    """Return the weights with the lowest loss; with `prior`, near those.
-
-    Raises:
-        InvalidInputError: no question has gold among its hits.
-    """
+    """Return the weights with the lowest loss; with `prior`, near those."""
     names = [set_of(name) for name in sets]
     weighted: list[tuple[Features, NDArray[np.bool_], float]] = []
     for name, questions in sets.items():

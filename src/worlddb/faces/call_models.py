@@ -23,10 +23,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    ValidationError,
     create_model,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 import worlddb
 from worlddb.errors import InvalidInputError
@@ -154,6 +155,31 @@ def refuse_many_strangers(model: type[BaseModel], given: Any) -> Any:
             "known": ", ".join(known),
         },
     )
+
+
+_ALTERNATIVE = re.compile(r"constrained-\w+|str|int|float|bool|.*[\[(].*")
+"""The name that Pydantic gives to one of several types of a value; no argument has such a name."""
+
+
+def problems_in(error: ValidationError) -> list[tuple[str, ErrorDetails]]:
+    """Return what is wrong with arguments, each with its place.
+
+    Where a value may have several types, it is wrong for each of them. What only says that the
+    value is no list, or no text, is left out if another error is about the value itself.
+    """
+    by_place: dict[str, list[ErrorDetails]] = {}
+    for one in error.errors(include_url=False, include_context=False):
+        parts = (str(part) for part in one["loc"])
+        place = ".".join(part for part in parts if not _ALTERNATIVE.fullmatch(part))
+        by_place.setdefault(place, []).append(one)
+    found: list[tuple[str, ErrorDetails]] = []
+    for place, errors in by_place.items():
+        told = [one for one in errors if not one["type"].endswith("_type")]
+        deeper = any(other.startswith(f"{place}.") for other in by_place)
+        kept = told or ([] if deeper else errors)
+        texts = dict.fromkeys(one["msg"] for one in kept)
+        found += [(place, kept[0] | {"msg": " or ".join(texts)})] if kept else []
+    return found
 
 
 guard: Any = model_validator(mode="before")(classmethod(refuse_many_strangers))  # type: ignore[arg-type]

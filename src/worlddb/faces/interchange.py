@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
@@ -20,6 +20,7 @@ from uuid import NAMESPACE_OID, uuid5
 from worlddb import __version__
 from worlddb.errors import ConflictError, FormatError, InvalidInputError
 from worlddb.faces.hooks.client_dialects import text_of, turns_in
+from worlddb.faces.user_paths import exported, files_in, json_file
 from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
@@ -52,46 +53,6 @@ class ImportedItem(NamedTuple):
 
 
 Reader = Callable[[str], Iterator[ImportedItem]]
-
-
-def json_file(path: str, *inside: str) -> Any:
-    """Return the data of a JSON file, also from a folder or ZIP file that has it.
-
-    Raises:
-        FormatError: it is not JSON, or there is no such file.
-    """
-    try:
-        if os.path.isdir(path):
-            found = [os.path.join(path, name) for name in inside]
-            path = next((one for one in found if os.path.exists(one)), path)
-        if zipfile.is_zipfile(path):
-            with zipfile.ZipFile(path) as packed:
-                named = [one for one in packed.namelist() if os.path.basename(one) in inside]
-                if not inside:
-                    raise FormatError(f"{path}: is a ZIP file; give the JSON file in it")
-                if not named:
-                    raise FormatError(f"{path}: has no {' or '.join(inside)} in it")
-                return json.loads(packed.read(named[0]))
-        with open(path, encoding="utf-8-sig") as file:
-            return json.load(file)
-    except IsADirectoryError:
-        wanted = f" without {' or '.join(inside)}" if inside else "; give the file in it"
-        raise FormatError(f"{path}: is a folder{wanted}") from None
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: is not JSON: {error}") from None
-
-
-def files_in(path: str, end: str) -> list[str]:
-    """Return a file, or all files below a folder with this suffix, in order."""
-    if not os.path.isdir(path):
-        return [path]
-    found = [
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(path)
-        for name in names
-        if name.endswith(end)
-    ]
-    return sorted(found)
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
@@ -130,24 +91,26 @@ def scope_in(value: Mapping[str, Any]) -> dict[str, str]:
 
 # Chats: transcripts of Claude Code and Codex, and the exports of ChatGPT and Claude.
 
+CHATS = re.compile(r"(?:^|/)conversations(?:-\d+)?\.json$")
+"""Files with chats; a large export has them in parts with numbers."""
+CHATS_AND_MEMORIES = re.compile(CHATS.pattern + r"|(?:^|/)memories(?:(?:-\d+)?|/[^/]+)\.json$")
 EXPORT = "conversations.json"
 ROLES = {"user": "user", "human": "user", "assistant": "assistant"}
+HEARERS = (None, "all", "bio")
+"""To whom ChatGPT says something: the person, or its own memory of the person. Others are tools."""
 
 
-def claude_code(path: str) -> Iterator[ImportedItem]:
-    """Yield the turns of Claude Code's transcripts: one file, or a folder of them."""
-    yield from _transcripts(path, "claude-code")
-
-
-def codex(path: str) -> Iterator[ImportedItem]:
-    """Yield the turns of Codex's transcripts: one file, or a folder of them."""
-    yield from _transcripts(path, "codex")
+def _objects_of(path: str, wanted: re.Pattern[str]) -> Iterator[dict[str, Any]]:
+    """Yield the objects in the files of an export."""
+    for data in exported(path, wanted, EXPORT):
+        yield from objects(data if isinstance(data, list) else [data])
 
 
 _SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
-def _transcripts(path: str, form: str) -> Iterator[ImportedItem]:
+def transcripts(form: str, path: str) -> Iterator[ImportedItem]:
+    """Yield the turns of a coding client's transcripts: one file, or a folder of them."""
     for file in files_in(path, ".jsonl"):
         stem = os.path.basename(file).removesuffix(".jsonl")
         # Codex puts the time before the id of the session, which is all that its hooks tell.
@@ -164,19 +127,38 @@ def _transcripts(path: str, form: str) -> Iterator[ImportedItem]:
 
 
 def chatgpt(path: str) -> Iterator[ImportedItem]:
-    """Yield the messages of a ChatGPT export: conversations.json, its folder, or its ZIP file."""
-    for chat in objects(json_file(path, EXPORT)):
+    """Yield the messages of a ChatGPT export: its ZIP file, its folder, or one of its files.
+
+    What a model sends to a tool, what the client hides, and chats that shall not be remembered are
+    left out.
+    """
+    for chat in _objects_of(path, CHATS):
         ident = text_in(chat, "conversation_id", "id") or str(chat.get("create_time"))
-        for node in _branch(chat):
+        for node in () if chat.get("is_do_not_remember") is True else _branch(chat):
             message = node["message"]
-            author = message.get("author")
+            author, about = message.get("author"), message.get("metadata")
+            hides = isinstance(about, dict) and about.get("is_visually_hidden_from_conversation")
+            if hides or message.get("recipient") not in HEARERS:
+                continue
             content = message.get("content")
             parts = content.get("parts") if isinstance(content, dict) else None
-            text = "\n".join(one for one in parts or () if isinstance(one, str))
+            said = (_part(one) for one in parts or ()) if isinstance(parts, list) else ()
+            text = _CITATION.sub("", "\n".join(one for one in said if one))
             role = text_in(author, "role") if isinstance(author, dict) else ""
             yield from _message(
                 chat, ident, text_in(message, "id"), role, text, time_in(message, "create_time")
             )
+
+
+_CITATION = re.compile("\ue200[^\ue201]*\ue201")
+"""Where ChatGPT shows the link to a source."""
+
+
+def _part(part: object) -> str:
+    """Return the text of a part of a message: what was written, or what was said aloud."""
+    if isinstance(part, dict) and part.get("content_type") == "audio_transcription":
+        return text_in(part, "text")
+    return part if isinstance(part, str) else ""
 
 
 def _branch(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -184,18 +166,25 @@ def _branch(chat: Mapping[str, Any]) -> list[dict[str, Any]]:
     nodes = chat.get("mapping")
     if not isinstance(nodes, dict):
         return []
-    at, way = chat.get("current_node"), list[dict[str, Any]]()
-    while isinstance(at, str) and isinstance(nodes.get(at), dict) and len(way) <= len(nodes):
-        way.append(nodes[at])
-        at = nodes[at].get("parent")
-    found = way[::-1] or [one for one in nodes.values() if isinstance(one, dict)]
+    way = _way_to(nodes, chat.get("current_node"), "parent")
+    found = way or [one for one in nodes.values() if isinstance(one, dict)]
     return [one for one in found if isinstance(one.get("message"), dict)]
 
 
+def _way_to(nodes: Mapping[str, Any], leaf: object, parent: str) -> list[dict[str, Any]]:
+    """Return the nodes from the root of a tree to a leaf."""
+    at, way = leaf, list[dict[str, Any]]()
+    while isinstance(at, str) and isinstance(nodes.get(at), dict) and len(way) <= len(nodes):
+        way.append(nodes[at])
+        at = nodes[at].get(parent)
+    return way[::-1]
+
+
 def claude(path: str) -> Iterator[ImportedItem]:
-    """Yield the messages of a Claude export: conversations.json, its folder, or its ZIP file."""
-    for chat in objects(json_file(path, EXPORT)):
-        for message in objects(chat.get("chat_messages")):
+    """Yield the messages and memories of a Claude export: its ZIP file, its folder, or a file."""
+    for chat in _objects_of(path, CHATS_AND_MEMORIES):
+        yield from _claude_memories(chat)
+        for message in _claude_branch(objects(chat.get("chat_messages"))):
             text = text_of(message.get("content")) or text_in(message, "text")
             yield from _message(
                 chat,
@@ -205,6 +194,35 @@ def claude(path: str) -> Iterator[ImportedItem]:
                 text,
                 time_in(message, "created_at"),
             )
+
+
+def _claude_branch(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages on the branch of the latest one; a regenerated answer is not said."""
+    nodes = {text_in(one, "uuid"): one for one in messages}
+    if not any(one.get("parent_message_uuid") in nodes for one in messages):
+        return messages
+    latest = max(messages, key=lambda one: time_in(one, "created_at") or "")
+    return _way_to(nodes, latest.get("uuid"), "parent_message_uuid")
+
+
+def _claude_memories(given: Mapping[str, Any]) -> Iterator[ImportedItem]:
+    """Yield what Claude itself keeps of all chats and of each project, paragraph by paragraph."""
+    projects = given.get("project_memories")
+    kept = {"": given.get("conversations_memory")}
+    kept |= projects if isinstance(projects, dict) else {}
+    for project, text in kept.items():
+        title = ""
+        for paragraph in re.split(r"\n\s*\n", text) if isinstance(text, str) else ():
+            said = " ".join(paragraph.split())
+            if heading := re.fullmatch(r"\*\*([^*]+)\*\*|#+ (.+)", said):
+                title = heading[1] or heading[2]
+            elif said:
+                metadata = {"title": title, "project": project}
+                yield ImportedItem(
+                    f"memory:{project}:{said}",
+                    said,
+                    metadata={name: value for name, value in metadata.items() if value},
+                )
 
 
 def _message(
@@ -286,6 +304,7 @@ def _relation(left: str, relation: str, right: str) -> Iterator[ImportedItem]:
 
 
 _FRONT = re.compile(r"\A---\s*\n(.*?)\n---\s*\n", re.DOTALL)
+_TAGS = re.compile(r"^tags:(.*(?:\n[ \t]*- .*)*)", re.MULTILINE)
 _OBSERVATION = re.compile(r"- \[([^\]\[]+)\] (.+)")
 _RELATION = re.compile(r"- (.*?)\s*\[\[([^\]]+)\]\]")
 
@@ -302,9 +321,13 @@ def basic_memory(path: str) -> Iterator[ImportedItem]:
         title = told.get("title", os.path.basename(file).removesuffix(".md")).strip("\"' ")
         place = os.path.relpath(file, path) if os.path.isdir(path) else os.path.basename(file)
         at = time_in(told, "created", "date")
+        listed = _TAGS.search(front[1]) if front else None
+        tags = re.findall(r"[^\s\[\],'\"#-][^\[\],'\"\n]*", listed[1]) if listed else []
         for item in _note(text[front.end() if front else 0 :], title):
-            key = f"{place}\n{item.key}"
-            yield item._replace(key=key, at=at, metadata={"note": place, **item.metadata})
+            metadata = {"note": place, **item.metadata}
+            if all_tags := dict.fromkeys([*tags, *metadata.get("tags", ())]):
+                metadata["tags"] = [one.strip() for one in all_tags]
+            yield item._replace(key=f"{place}\n{item.key}", at=at, metadata=metadata)
 
 
 def _note(body: str, title: str) -> Iterator[ImportedItem]:
@@ -416,8 +439,8 @@ def _by_time(read: Reader) -> Reader:
 
 
 READERS: dict[str, Reader] = {
-    "claude-code": claude_code,
-    "codex": codex,
+    "claude-code": partial(transcripts, "claude-code"),
+    "codex": partial(transcripts, "codex"),
     "chatgpt": chatgpt,
     "claude": claude,
     "mem0": mem0,

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import FormatError, InvalidInputError, StorageError, StoreKeyError
@@ -208,3 +208,82 @@ def _ask(name: str, call: str, *values: str) -> Any:
         return getattr(keyring, call)(service or SERVICE, user, *values)
     except KeyringError as error:
         raise StoreKeyError(f"the keyring cannot be asked for {name!r}: {error}") from None
+
+
+# Files of other programs: JSON files, alone or in a folder or ZIP file.
+
+
+def json_file(path: str) -> Any:
+    """Return the data of a JSON file.
+
+    Raises:
+        FormatError: it is not JSON.
+    """
+    import zipfile
+
+    if os.path.isdir(path):
+        raise FormatError(f"{path}: is a folder; give the file in it")
+    if zipfile.is_zipfile(path):
+        raise FormatError(f"{path}: is a ZIP file; give the JSON file in it")
+    with open(path, encoding="utf-8-sig") as file:
+        return _json(path, file.read())
+
+
+def exported(path: str, wanted: re.Pattern[str], usual: str) -> Iterator[Any]:
+    """Yield the data of each JSON file of an export: one file, or a ZIP file or folder of them.
+
+    A large export comes as several ZIP files, and a folder may have them all. `usual` is the name
+    of a wanted file, for the error.
+
+    Raises:
+        FormatError: a file is not JSON, or none is wanted.
+    """
+    import zipfile
+
+    if not os.path.isdir(path) and not zipfile.is_zipfile(path):
+        yield json_file(path)
+        return
+    is_empty = True
+    for data in _exported(path, wanted):
+        is_empty = False
+        yield data
+    if is_empty:
+        raise FormatError(f"{path}: has no {usual} in it")
+
+
+def _exported(path: str, wanted: re.Pattern[str]) -> Iterator[Any]:
+    import zipfile
+
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            for name in sorted(packed.namelist()):
+                if wanted.search(name) and not name.startswith("__MACOSX"):
+                    yield _json(f"{path}: {name}", packed.read(name))
+        return
+    for file in files_in(path, (".json", ".zip")):
+        if wanted.search(os.path.relpath(file, path).replace(os.sep, "/")):
+            yield json_file(file)
+        elif zipfile.is_zipfile(file):
+            yield from _exported(file, wanted)
+
+
+def _json(name: str, text: str | bytes) -> Any:
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{name}: is not JSON: {error}") from None
+
+
+def files_in(path: str, end: str | tuple[str, ...]) -> list[str]:
+    """Return a file, or all files below a folder with this suffix, in order."""
+    if not os.path.isdir(path):
+        return [path]
+    found = [
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(end)
+    ]
+    return sorted(found)

@@ -44,11 +44,7 @@ json.dump({"matches": matches}, sys.stdout)
 
 
 def path_matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tests whether a path matches a glob.
-
-    Raises:
-        InvalidInputError: the pattern is empty or too long.
-    """
+    """Return a function that tests whether a path matches a glob."""
     encode_text(pattern, "glob", PATTERN_BYTES_MAX)
     if not pattern.strip("/"):
         raise InvalidInputError("glob: give a pattern, such as *.md or /notes/**")
@@ -95,11 +91,7 @@ def literal_lines(literal: str, texts: Sequence[str], *, ignore_case: bool, limi
 
 
 def pattern_lines(pattern: str, texts: Sequence[str], *, ignore_case: bool, limit: int) -> Lines:
-    """Return the lines that match a regular expression, which runs in another process.
-
-    Raises:
-        InvalidInputError: the pattern is invalid, too long or too slow.
-    """
+    """Return the lines that match a regular expression, which runs in another process."""
     encode_text(pattern, "pattern", PATTERN_BYTES_MAX)
     flags = int(re.IGNORECASE if ignore_case else re.NOFLAG)
     given = {"pattern": pattern, "flags": flags, "texts": texts, "limit": limit}

@@ -122,11 +122,7 @@ ROOT = "/"
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Return the names in a path; `/` and the empty text have none.
-
-    Raises:
-        InvalidInputError: a name is `.`, `..`, too long, or has a control character.
-    """
+    """Return the names in a path; `/` and the empty text have none."""
     encode_text(path, "path", PATH_BYTES_MAX)
     parts = tuple(part for part in path.split("/") if part)
     for part in parts:
@@ -221,12 +217,7 @@ class FileTree:
             last = rows[-1]
 
     def need(self, path: str, kind: str | None = None) -> Place:
-        """Return the file or folder at a path, which must exist.
-
-        Raises:
-            NotFoundError: nothing lies there.
-            ConflictError: it is a folder and not a file, or the other way round.
-        """
+        """Return the file or folder at a path, which must exist."""
         place = self.find(path)
         if place is None:
             if kind != FILE and not parts_of(path):

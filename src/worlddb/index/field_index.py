@@ -112,7 +112,6 @@ class RowFilter:
         self.maybe: Mask = self.surely
 
     def mask(self, rows: NDArray[np.int64]) -> Mask:
-        """Return a mask of the rows that match."""
         inside = rows < len(self.maybe)
         found: Mask = np.zeros(len(rows), dtype=np.bool_)
         found[inside] = self.surely[rows[inside]]
@@ -125,15 +124,10 @@ class RowFilter:
         return found
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return the rows that match."""
         wanted = np.fromiter(rows, np.int64)
         return set(wanted[self.mask(wanted)].tolist())
 
     def few(self, most: int, among: NDArray[np.int64] | None = None) -> list[int] | None:
-        """Return all rows that match, or those in `among` that do.
-
-        Returns None if there may be more than `most`.
-        """
         rows = np.flatnonzero(self.maybe)
         if among is not None:
             rows = rows[np.isin(rows, among, assume_unique=True)]

@@ -127,11 +127,7 @@ def ranked_rows(rows: Ints, scores: Floats, k: int) -> list[tuple[int, float]]:
 def scan(
     slots: VectorSlots, query: Floats, k: int, allowed: Ints | None
 ) -> list[tuple[int, float]]:
-    """Return the k best of all rows, or of the allowed rows, by an exact scan.
-
-    Raises:
-        InvalidInputError: `allowed` is not ascending.
-    """
+    """Return the k best of all rows, or of the allowed rows, by an exact scan."""
     if allowed is None:
         scores, rows = cosines(slots.vectors, query), slots.rows
         if slots.live < slots.used:
@@ -164,9 +160,6 @@ class Nearest:
             dim: the length of every vector.
             exact_below: up to this many vectors are scanned without a graph; None for a number
                 at which both ways take about equally long.
-
-        Raises:
-            InvalidInputError: a number out of range.
         """
         if not 1 <= dim <= DIM_MAX:
             raise InvalidInputError(f"dim is {dim}; give 1 to {DIM_MAX:,}")
@@ -240,9 +233,6 @@ class Nearest:
             query: a vector; a zero vector finds nothing.
             k: the number of rows.
             allowed: the rows that may be returned, ascending, each once; None for all.
-
-        Raises:
-            InvalidInputError: k below 1, or arrays of another type or shape.
         """
         if k < 1:
             raise InvalidInputError(f"k is {k}; give 1 or more")

@@ -299,11 +299,7 @@ class Search:
                 self._wide.close()
 
     def _made(self, embedder: Embedder | str) -> Embedder:
-        """Return the embedder with a name, or the given embedder after a check.
-
-        Raises:
-            InvalidInputError: an unknown name, or an object that is not an embedder.
-        """
+        """Return the embedder with a name, or the given embedder after a check."""
         if isinstance(embedder, str):
             from worlddb.embed.embedder_catalog import embedder_named
 

@@ -179,7 +179,6 @@ class PresentPages:
         self._changed: dict[tuple[int, int], Changed] = {}
 
     def page(self, world: int, kind: int, path: str) -> tuple[bool, bytes] | None:
-        """Return a page of a world's set: whether it is a fork, and its bytes."""
         key = world, kind
         if key in self._waiting:
             put, drop = self._waiting.pop(key)

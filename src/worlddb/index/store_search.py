@@ -437,8 +437,11 @@ class StoreSearch:
     def rarity_of(self, view: View, said: Sequence[str]) -> dict[str, float]:
         """Return the rarity of each word: 0 if no node has it, for "" the highest possible."""
         counts, total, *_ = self.words_of(view, [word for word in said if word])
-        found = {word: _rarity(total, count) if count else 0.0 for word, count in counts.items()}
-        return {**found, "": _rarity(total, 0)}
+        found = {
+            word: inverse_frequency(count, total) if count else 0.0
+            for word, count in counts.items()
+        }
+        return {**found, "": inverse_frequency(0, total)}
 
     def _weighed(
         self, reader: Reader, rows: Sequence[int], asked: Mapping[str, float], counted: WordCounts
@@ -503,11 +506,6 @@ class StoreSearch:
     def close(self) -> None:
         """Save the nearest-neighbour index for the next time the store is opened."""
         self._nearby.close()
-
-
-def _rarity(total: int, count: int) -> float:
-    """Return the inverse document frequency of a word that `count` nodes have."""
-    return float(np.log1p((total - count + 0.5) / (count + 0.5)))
 
 
 def is_whole(view: View) -> bool:

@@ -40,11 +40,7 @@ CAPACITY_MIN = 64  # first allocation: fewer would grow again at once
 
 
 def checked_rows(given: Ints, name: str) -> Ints:
-    """Return rows after a check of their type.
-
-    Raises:
-        InvalidInputError: not a one-dimensional array of int64.
-    """
+    """Return rows after a check of their type."""
     if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.ndim != 1:
         raise InvalidInputError(f"give {name} as a one-dimensional array of int64")
     return given
@@ -54,9 +50,6 @@ def checked_put(rows: Ints, vectors: Floats, dim: int) -> tuple[Ints, Floats, In
     """Return rows and their unit vectors, and separately the rows whose vector is zero.
 
     If a row is given more than once, its last vector counts.
-
-    Raises:
-        InvalidInputError: arrays of another type or shape, or a vector that is not finite.
     """
     checked_rows(rows, "rows")
     if not isinstance(vectors, np.ndarray) or vectors.shape != (len(rows), dim):
@@ -77,9 +70,6 @@ def units(vectors: Floats) -> tuple[Floats, Bools]:
     """Return the vectors at length 1, and which of them are not zero.
 
     Vectors of length 1 keep their bits. The result is a copy.
-
-    Raises:
-        InvalidInputError: not float32, or not finite.
     """
     if vectors.dtype != np.float32:
         raise InvalidInputError(f"vectors are of type {vectors.dtype}; give float32")
@@ -419,11 +409,7 @@ class Graph:
 
     @classmethod
     def restore(cls, dim: int, pairs: Ints, parts: Sequence[bytes]) -> Graph:
-        """Return the graph that `dump` returned.
-
-        Raises:
-            ValueError: the vectors have another length.
-        """
+        """Return the graph that `dump` returned."""
         import voyager
 
         graph = cls(dim)

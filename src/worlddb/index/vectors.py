@@ -328,11 +328,7 @@ class Vectors:
         return next((row for row in reader.derived.models() if row.id == self.model_id), None)
 
     def _own(self, reader: Reader) -> ModelRow | None:
-        """Return `model(reader)`, unless the store has another model.
-
-        Raises:
-            ConflictError: the store was embedded by another model meanwhile.
-        """
+        """Return `model(reader)`, unless the store has another model."""
         models = reader.derived.models()
         active = next((row.id for row in models if row.active), None)
         if active is not None and active != self.model_id and not self._taking_over:

@@ -213,11 +213,7 @@ class BackgroundQueue:
 
 
 def unless(is_over: Callable[[], bool], items: Iterable[_Item]) -> Iterator[_Item]:
-    """Yield items until `is_over` is true.
-
-    Raises:
-        LeftError: it became true.
-    """
+    """Yield items until `is_over` is true."""
     for item in items:
         if is_over():
             raise LeftError

@@ -307,11 +307,7 @@ def branch_path(path: str, name: str) -> str:
 
 
 def fork_commit(reader: Reader, branch: Branch) -> CommitRow:
-    """Return the commit of the trunk that a branch was forked from.
-
-    Raises:
-        ConflictError: the trunk's history was replaced since.
-    """
+    """Return the commit of the trunk that a branch was forked from."""
     found = reader.commits(branch.fork - 1, 1, False)
     if not found or found[0].hash != branch.hash:
         raise ConflictError(

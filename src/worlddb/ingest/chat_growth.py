@@ -2,8 +2,10 @@
 
 A chat continues a session of the same scopes if it begins as the session does, if its first
 messages are the session's last ones, or if messages of both have the same ids. Then only the new
-messages are written, into that session. If none is new, nothing is written. If the first message of
-a chat came alone before, it is a memory; then its turn replaces the memory.
+messages are written, into that session. If none is new, nothing is written. Instructions of an app
+(role system) decide nothing: an app puts the date or what it has recalled into them, so they differ
+each time. If the first message of a chat came alone before, it is a memory; then its turn replaces
+the memory.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from worlddb.ingest.draft_parts import PartChanges
 from worlddb.ingest.extractors import MEMORY, SESSION, USER, chat_name, same_text, turn_key
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftNode, Message
+from worlddb.model.records import APP, said_by
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow
 
@@ -54,7 +57,7 @@ def growth_of(
         said: list[Said] = [
             (turn.name, turn.content, turn.metadata.get(MESSAGE_ID)) for turn in turns
         ]
-        known = known_positions(said, given)
+        known = known_messages(said, given)
         if known is not None:
             fresh = [one for number, one in enumerate(messages) if number not in known]
             return Growth(Id(bodies[row].id), tuple(fresh))
@@ -92,6 +95,24 @@ def _latest(reader: Reader, worlds: Sequence[int], now: int) -> list[BodyRow]:
         rows = [row for row in rows if row in inside]
     bodies = reader.bodies(sorted(rows))
     return [body for body in bodies if body.valid_to is None or body.valid_to > now]
+
+
+def known_messages(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:
+    """Return the positions of given messages that need not be written; None if it is another chat.
+
+    Instructions of an app are known if they stand before a known message, or in the session.
+    """
+    spoken = [at for at, one in enumerate(given) if said_by(one[0]) != APP]
+    told = [one for one in said if said_by(one[0]) != APP]
+    if not spoken or not told:
+        return known_positions(said, given)
+    found = known_positions(told, [given[at] for at in spoken])
+    if found is None:
+        return None
+    known = {spoken[at] for at in found}
+    last, texts = max(known), {one[1].strip() for one in said if said_by(one[0]) == APP}
+    orders = set(range(len(given))).difference(spoken)
+    return known | {at for at in orders if at < last or given[at][1].strip() in texts}
 
 
 def known_positions(said: Sequence[Said], given: Sequence[Said]) -> set[int] | None:

@@ -71,9 +71,6 @@ def document_of(given: DocumentInput) -> DocumentText:
 
     A text without line breaks that is the path of a file stands for that file. A mapping never
     does, because it comes from remote callers, who may not read the files of this machine.
-
-    Raises:
-        InvalidInputError: it is none of these, cannot be read, or has no text.
     """
     if isinstance(given, DocumentText):
         made = given
@@ -96,11 +93,7 @@ def document_of(given: DocumentInput) -> DocumentText:
 
 
 def read_document(path: str, name: str | None = None) -> DocumentText:
-    """Return the document in a file; its name is the path unless another one is given.
-
-    Raises:
-        InvalidInputError: the file cannot be read, or a library for it is missing.
-    """
+    """Return the document in a file; its name is the path unless another one is given."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -121,11 +114,7 @@ def read_document(path: str, name: str | None = None) -> DocumentText:
 
 
 def text_document(text: str, name: str = "", media_type: str = "") -> DocumentText:
-    """Return a document from Markdown, plain text or HTML.
-
-    Raises:
-        InvalidInputError: another media type, or the name is too long.
-    """
+    """Return a document from Markdown, plain text or HTML."""
     kind = media_type.partition(";")[0].strip().lower()
     kind = kind or MEDIA_TYPES.get(os.path.splitext(name)[1].lower(), MARKDOWN)
     if kind not in (MARKDOWN, PLAIN, HTML):
@@ -158,11 +147,7 @@ def _of_mapping(given: Mapping[str, Any]) -> DocumentText:
 
 
 def _is_path(text: str) -> bool:
-    """Return whether a text is the path of a file.
-
-    Raises:
-        InvalidInputError: it looks like a path, but there is no such file.
-    """
+    """Return whether a text is the path of a file."""
     if len(text) > PATH_CHARS_MAX or not text.isprintable():
         return False
     if os.path.isfile(text):
@@ -173,11 +158,7 @@ def _is_path(text: str) -> bool:
 
 
 def _library(name: str, path: str) -> Any:
-    """Return a library of the extra.
-
-    Raises:
-        InvalidInputError: it is not installed.
-    """
+    """Return a library of the extra."""
     from importlib import import_module
 
     try:

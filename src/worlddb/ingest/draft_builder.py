@@ -1,10 +1,11 @@
 """Draft builder: reads chats in the formats of other programs, and drafts the names in messages.
 
-    OpenAI chat and responses, Anthropic, our own ──chat_messages──▶ [Message(text, speaker, …)]
+    OpenAI, Anthropic, Gemini, LangChain, our own ──chat_messages──▶ [Message(text, speaker, …)]
 
 Text parts become text. A tool call becomes a line of its caller, and the result of a tool has the
-speaker "tool". Images, audio and reasoning have no text to remember and are left out. A person's
-name is used before the role. Objects of an SDK are read from their dump.
+speaker "tool". Images, audio and reasoning have no text to remember and are left out, and so is a
+context that this engine itself put into a prompt. A person's name is used before the role. Objects
+of an SDK are read from their dump.
 
 `DraftBuilder` makes one node per name, and one edge per pair of a message and a name, with the
 spans it was read from. A message is *about* some names and *mentions* others; the metadata of the
@@ -24,6 +25,7 @@ from worlddb.language.language_reader import Dated, Mention
 from worlddb.model.drafts import DraftEdge, DraftNode, Message, Span
 from worlddb.model.inputs import EPOCH, from_micros, to_micros
 from worlddb.model.origin import Origin, origin_of_write
+from worlddb.model.text_safety import without_contexts
 
 Spans = dict[tuple[int, int, int], Span]
 """Spans by message, start and end, so that a stretch of text is evidence only once."""
@@ -271,6 +273,10 @@ class DraftBuilder:
 
 
 TOOL = "tool"
+ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": TOOL}
+"""What LangChain, Gemini and older formats call the usual roles."""
+KINDS = {**ROLES, "AIMessageChunk": "assistant", TOOL: TOOL, "system": "system"}
+"""Types of messages that say who speaks, where no role does."""
 SPOKEN_BY: dict[str, Origin] = {TOOL: "tool", "assistant": "assistant"}
 """The origin for each role; other speakers have none."""
 TEXT_PARTS = frozenset({"text", "input_text", "output_text", "refusal", "summary_text"})
@@ -296,28 +302,20 @@ def plain(item: Any) -> Any:
 
 
 def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
-    """Return the messages in one item of a chat; none if it has no text.
-
-    Raises:
-        InvalidInputError: it is not a message, or its time is not a time.
-    """
+    """Return the messages in one item of a chat; none if it has no text."""
     item = plain(item)
     if not isinstance(item, Mapping):
         raise InvalidInputError(f"a message is a mapping with role and content, not {item!r:.100}")
-    role = item.get("speaker", item.get("role"))
-    kind = item.get("type")
-    if role is None:
-        role = {True: "assistant"}.get(kind in CALL_PARTS, TOOL if kind in RESULT_PARTS else "user")
-    name = item.get("name")
+    name, role = item.get("name"), _role(item)
     is_person = isinstance(name, str) and name.strip() and role == "user"
-    speaker = name if is_person else TOOL if role == "function" else role
+    speaker = name if is_person else role
     ident = item.get("id", item.get("uuid"))
     if not isinstance(speaker, str) or not isinstance(ident, str | None):
         raise InvalidInputError(f"a message has a role and text as its content, not {item!r:.100}")
     at, origin = _time(item), item.get("origin")
     said: dict[str, list[str]] = {}
-    for who, text in _texts(item, speaker):
-        if text.strip():
+    for who, whole in _texts(item, speaker):
+        if (text := without_contexts(whole)).strip():
             said.setdefault(who, []).append(text)
     key = None if ident is None else ident[:ID_CHARS_MAX]
     return [
@@ -330,6 +328,16 @@ def chat_messages(item: Mapping[str, Any] | SdkMessage) -> list[Message]:
         )
         for who, texts in said.items()
     ]
+
+
+def _role(item: Mapping[str, Any]) -> Any:
+    """Return who speaks: by name, by role, or by the type of the message; else the user."""
+    role, kind = item.get("speaker", item.get("role")), item.get("type")
+    if role is not None:
+        return ROLES.get(role, role) if isinstance(role, str) else role
+    if kind in CALL_PARTS or kind in RESULT_PARTS:
+        return "assistant" if kind in CALL_PARTS else TOOL
+    return KINDS.get(kind, "user") if isinstance(kind, str) else "user"
 
 
 def _time(item: Mapping[str, Any]) -> datetime | None:
@@ -352,7 +360,7 @@ def _texts(item: Mapping[str, Any], speaker: str) -> Iterator[tuple[str, str]]:
     elif kind in RESULT_PARTS:
         yield TOOL, _result(item)
     else:
-        content = item.get("text", item.get("content"))
+        content = item.get("text", item.get("content", item.get("parts")))
         if content is None:  # Where OpenAI puts a refusal.
             content = item.get("refusal") or ()
         if isinstance(content, str):
@@ -376,9 +384,13 @@ def _part(part: Any, speaker: str) -> Iterator[tuple[str, str]]:
         yield speaker, part
     elif not isinstance(part, Mapping):
         raise InvalidInputError(f"a part of a message is text or a mapping, not {part!r:.100}")
+    elif isinstance(call := part.get("functionCall", part.get("function_call")), Mapping):
+        yield speaker, _call(call)
+    elif isinstance(done := part.get("functionResponse", part.get("function_response")), Mapping):
+        yield TOOL, _result({"output": done.get("response")})
     elif part.get("type", "text") in TEXT_PARTS:
         text = part.get("text", part.get("refusal", ""))
-        yield speaker, text if isinstance(text, str) else ""
+        yield speaker, text if isinstance(text, str) and part.get("thought") is not True else ""
     elif part["type"] in CALL_PARTS:
         yield speaker, _call(part)
     elif part["type"] in RESULT_PARTS:

@@ -120,11 +120,7 @@ def put_into_queue(tx: Transaction, memory: Id, waiting: Waiting) -> None:
 
 
 def remove_from_queue(tx: Transaction, edges: Iterable[Id]) -> None:
-    """Remove an entry in this transaction.
-
-    Raises:
-        TakenError: another process removed the entry first.
-    """
+    """Remove an entry in this transaction."""
     try:
         for edge in edges:
             tx.delete_edge(edge)

@@ -86,11 +86,7 @@ _NAMELESS = frozenset(
 
 
 def either(text: Input | None, messages: Chat | None) -> list[Message]:
-    """Return a text or a chat as messages.
-
-    Raises:
-        InvalidInputError: both or neither were given, or it is not a text or chat, or it is empty.
-    """
+    """Return a text or a chat as messages."""
     if text is not None and messages is None:
         return messages_of(text)
     if messages is None or text is not None:
@@ -101,11 +97,7 @@ def either(text: Input | None, messages: Chat | None) -> list[Message]:
 
 
 def messages_of(given: Input) -> list[Message]:
-    """Return a text or a chat as messages.
-
-    Raises:
-        InvalidInputError: it is neither a text nor messages, or it is empty.
-    """
+    """Return a text or a chat as messages."""
     if isinstance(given, str):
         given = Message(text=given)
     items = [given] if isinstance(given, Message) else given
@@ -174,9 +166,6 @@ def extractor_named(name: str) -> Extractor:
     |---|---|
     | `verbatim` | the text as it is, without guesses |
     | `rules` | also the names, aliases, relations and dates it is sure of; the default |
-
-    Raises:
-        InvalidInputError: no extractor has that name; the message lists the choices.
     """
     if not isinstance(name, str):
         raise InvalidInputError(f"extractor: give a name, not {type(name).__name__}")
@@ -193,7 +182,6 @@ class VerbatimExtractor:
     name = "verbatim"
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is the time of those without one."""
         if not messages:
             return Draft()
         if len(messages) == 1:
@@ -266,12 +254,10 @@ class RulesExtractor:
     R3  Text in a language without a reader stays verbatim, except its title and its speaker.
     R4  In a note, a single text of the user, "the user" is the speaker, like "I".
     R5  A message is about its title or heading, the name it opens with, and its speaker; it
-        mentions
-        every other name.
+        mentions every other name.
     R6  A claim of a message about somebody is on an edge to them, with the sentence as its span.
     R7  Claims of one message that exclude each other are dropped; what the message says to be over
-        at
-        its end is only over.
+        at its end is only over.
     R8  A relation of two things ("The Great Storm caused the Severn Flood") is an edge of its type,
         from the time of the message.
     R9  The time is linear in the text, so `chars_max` bounds the time of a write.
@@ -284,7 +270,6 @@ class RulesExtractor:
         self._reader = reader if reader is not None else EnglishReader()
 
     def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
-        """Return the draft of some messages; `at` is the time of those without one."""
         reader = self._reader
         verbatim = VerbatimExtractor().extract(messages, at)
         note = len(messages) == 1 and name_key(messages[0].speaker) in _USERS

@@ -39,6 +39,8 @@ from worlddb.write.revival import (
     plan_revivals,
     restored,
     revive,
+    take_back,
+    transfer,
     write_copies,
 )
 from worlddb.write.transaction import Transaction
@@ -147,15 +149,6 @@ def _plan_union(
     plan.conflicts += found.conflicts
 
 
-def take_back(tx: Transaction, edges: Iterable[EdgeRow], facts: Iterable[Node]) -> None:
-    """Delete edges, and retire facts from their own beginning."""
-    for item in edges:
-        with suppress(NotFoundError):  # The handler of another edge has deleted it.
-            tx.delete_edge(item.edge.id)
-    for node in facts:
-        tx.retire(node.id, at=node.valid_from)
-
-
 # -- split -----------------------------------------------------------------------------------------
 
 
@@ -198,15 +191,7 @@ def split(
         ends = {**done, old.id: made}
         linked = write_copies(tx, map(_by_split, plan.moved), ends)
         linked += write_copies(tx, map(_copy, plan.places), {old.id: made})
-        for ident, item in plan.transfers:
-            edge = item.edge
-            tx.write_edge(
-                edge.type,
-                done.get(edge.source, edge.source),
-                done[ident],
-                valid_from=edge.valid_from,
-                metadata=edge.metadata or None,
-            )
+        transfer(tx, plan.transfers, done)
         # With this edge the pair is not proposed again.
         apart = tx.write_edge("same_as", made, old.id, metadata={"tier": SPLIT, "score": -1.0})
         tx.decide_merge(apart.id, "rejected")

@@ -118,11 +118,7 @@ def check_when(recluster: str) -> None:
 
 
 def extractor_of(given: Extractor | str | None) -> Extractor:
-    """Return an extractor from its name, or the given object; by default the rules.
-
-    Raises:
-        InvalidInputError: no extractor has that name.
-    """
+    """Return an extractor from its name, or the given object; by default the rules."""
     if given == "llm":
         raise InvalidInputError(
             "extractor 'llm': the name does not say which model; pass LlmExtractor(Chat("

@@ -47,11 +47,7 @@ class WriteKey:
 
 
 def check_key(key: str) -> str:
-    """Return a caller's key after a check.
-
-    Raises:
-        InvalidInputError: the key is not text, empty or too long.
-    """
+    """Return a caller's key after a check."""
     encode_text(key, "idempotency_key", KEY_BYTES_MAX)
     if not key.strip():
         raise InvalidInputError("idempotency_key: is empty; give a text or leave it out")
@@ -75,9 +71,6 @@ def find_key(
 
     `within` are the worlds that bound the caller: callers who cannot see each other's memories
     never share a key.
-
-    Raises:
-        ConflictError: the key was used for another text.
     """
     bounds = b"".join(within)
     apart = f" {blake3(bounds).hexdigest(16)}" if bounds else ""

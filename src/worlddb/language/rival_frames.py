@@ -9,13 +9,12 @@ worse than a missed one. So a frame must state the *state* of *one* holder, in a
 
 R1  A state, not an event, because an event can happen again. A state has a copula beside the value,
     a verb of duration ("costs", "lives at"), an English verb in the present after something
-    definite
-    ("The gym closes at"), or no verb ("Kapı kodu 4711"). A past tense is about an earlier time.
+    definite ("The gym closes at"), or no verb ("Kapı kodu 4711"). A past tense is about an earlier
+    time.
 R2  A number is one value: two numbers belong to two times.
 R3  Other places take one value if the holder is a noun with one at a time (a capital, a manager, a
     password), if the predicate takes one (married to, born in), or if a definite holder is
-    identified
-    by a name. "Anna is allergic to nuts" takes many, and so does "my hobbies are".
+    identified by a name. "Anna is allergic to nuts" takes many, and so does "my hobbies are".
 R4  A holder with a unique role is one ("the head chef"); "my friend" is one of several.
 
 Only closed classes of words are known, by list (`statement_words.txt`, `single_values.txt`). A

@@ -45,9 +45,6 @@ def snippet(text: str, query: str, *, width: int = 160) -> Snippet:
 
     White space is collapsed. Left-out text becomes "…", which counts. Without a match it is the
     beginning of the text.
-
-    Raises:
-        InvalidInputError: `width` is less than 16.
     """
     if width < WIDTH_MIN:
         raise InvalidInputError(f"width: {width} is too narrow; give at least {WIDTH_MIN}")

@@ -99,11 +99,7 @@ def trusted_id(address: bytes) -> Id:
 
 
 def parse_prefix(text: str) -> str:
-    """Return `text` as a lower-case hex prefix of 4 to 64 digits.
-
-    Raises:
-        InvalidInputError: too short, too long, or not hexadecimal.
-    """
+    """Return `text` as a lower-case hex prefix of 4 to 64 digits."""
     prefix = text.strip().lower()
     if not _HEX.fullmatch(prefix):
         raise InvalidInputError(f"{text!r} is not an id: ids are hexadecimal")

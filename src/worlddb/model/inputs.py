@@ -39,11 +39,7 @@ DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def to_micros(value: datetime | str, field: str) -> int:
-    """Return `value` as microseconds since 1970 UTC; a plain day is its beginning in UTC.
-
-    Raises:
-        InvalidInputError: not a time, or one without an offset from UTC.
-    """
+    """Return `value` as microseconds since 1970 UTC; a plain day is its beginning in UTC."""
     hint = "tzinfo=UTC"
     if isinstance(value, str):
         hint = "2026-01-31T09:30:00Z"
@@ -72,9 +68,6 @@ def commit_time(clock: int, last: int) -> int:
     Commit times increase, even if the clock is set back. So one commit far in the future would date
     all later ones there, and today's state could not be asked for until then. A slow clock does no
     harm: it may be corrected at any time.
-
-    Raises:
-        StorageError: the clock is years ahead of the last commit, and of this version of WorldDB.
     """
     latest = max(last, CLOCK_KNOWN) + CLOCK_AHEAD_MAX
     if clock > latest:
@@ -89,11 +82,7 @@ def commit_time(clock: int, last: int) -> int:
 
 @lru_cache(TIMES_CACHED_MAX)
 def from_micros(micros: int) -> datetime:
-    """Return stored microseconds since 1970 as an aware UTC datetime.
-
-    Raises:
-        CorruptionError: the time is outside the calendar, so it was not stored by WorldDB.
-    """
+    """Return stored microseconds since 1970 as an aware UTC datetime."""
     try:
         return EPOCH + timedelta(microseconds=micros)
     except OverflowError:
@@ -120,11 +109,7 @@ class Limits:
 
 
 def encode_text(value: str, what: str, bytes_max: int) -> bytes:
-    """Return `value` as UTF-8.
-
-    Raises:
-        InvalidInputError: not text, NUL or lone surrogates in it, or longer than `bytes_max`.
-    """
+    """Return `value` as UTF-8."""
     try:
         data = value.encode()
     except UnicodeEncodeError as error:
@@ -144,11 +129,7 @@ def encode_text(value: str, what: str, bytes_max: int) -> bytes:
 
 
 def check_type(value: str, limits: Limits) -> None:
-    """Check the type of a node or an edge: short, printable, no white space around it.
-
-    Raises:
-        InvalidInputError: it is not a valid type.
-    """
+    """Check the type of a node or an edge: short, printable, no white space around it."""
     encode_text(value, "type", limits.type_bytes_max)
     if not value or value != value.strip() or not value.isprintable():
         raise InvalidInputError(f"type: {value!r} is not a type; use a word such as 'Fact'")
@@ -173,22 +154,14 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
 
 
 def check_fraction(value: Any, what: str) -> None:
-    """Check that a value is None or a number from 0 to 1.
-
-    Raises:
-        InvalidInputError: it is something else.
-    """
+    """Check that a value is None or a number from 0 to 1."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if value is not None and not (is_number and 0 <= value <= 1):
         raise InvalidInputError(f"{what}: give a number from 0 to 1, not {value!r:.40}")
 
 
 def check_integer(value: Any, what: str, least: int, most: int | None = None) -> int:
-    """Return a whole number between `least` and `most`.
-
-    Raises:
-        InvalidInputError: not a whole number, or outside.
-    """
+    """Return a whole number between `least` and `most`."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         wanted = f"whole number between {least} and {most}"
@@ -199,11 +172,7 @@ def check_integer(value: Any, what: str, least: int, most: int | None = None) ->
 
 
 def check_words(values: Any, what: str) -> tuple[str, ...]:
-    """Return one or several names of types as a tuple.
-
-    Raises:
-        InvalidInputError: none, or a value that is not text.
-    """
+    """Return one or several names of types as a tuple."""
     given = (values,) if isinstance(values, str) else values
     if not isinstance(given, Iterable) or isinstance(given, bytes | Mapping):
         raise InvalidInputError(f"{what}: give the name of a type or several, not {values!r}")
@@ -216,11 +185,7 @@ def check_words(values: Any, what: str) -> tuple[str, ...]:
 
 
 def check_names(given: Any, what: str) -> tuple[str, ...]:
-    """Return one or several names as a tuple, without the white space around them.
-
-    Raises:
-        InvalidInputError: none or too many, or a value that is not a name.
-    """
+    """Return one or several names as a tuple, without the white space around them."""
     several = (given,) if isinstance(given, str) else given
     if not isinstance(several, list | tuple) or not 0 < len(several) <= NAMES_MAX:
         raise InvalidInputError(f"{what}: give 1 to {NAMES_MAX} names as a list, not {given!r:.80}")
@@ -232,11 +197,7 @@ def check_names(given: Any, what: str) -> tuple[str, ...]:
 
 
 def check_choice(value: Any, what: str, choices: Collection[str]) -> None:
-    """Refuse a value that is none of the choices of an option.
-
-    Raises:
-        InvalidInputError: it is none of them.
-    """
+    """Refuse a value that is none of the choices of an option."""
     if not isinstance(value, str) or value not in choices:
         raise InvalidInputError(f"{what} {value!r:.40}: use one of {', '.join(choices)}")
 
@@ -251,11 +212,7 @@ def check_direction(direction: str) -> None:
 
 
 def encode_metadata(metadata: Mapping[str, Any] | None, limits: Limits) -> str:
-    """Return metadata as canonical JSON text: sorted keys, no white space, no ASCII escapes.
-
-    Raises:
-        InvalidInputError: not JSON data, or longer than the limit.
-    """
+    """Return metadata as canonical JSON text: sorted keys, no white space, no ASCII escapes."""
     if not metadata and (metadata is None or type(metadata) is dict):
         return "{}"
     if type(metadata) is dict and (text := _flat_json(metadata)) is not None:

@@ -42,11 +42,7 @@ SETTINGS = "trust"
 
 
 def check_origin(value: object) -> Origin:
-    """Return a caller's origin after a check.
-
-    Raises:
-        InvalidInputError: the value is not an origin.
-    """
+    """Return a caller's origin after a check."""
     for origin in ORIGINS:
         if value == origin:
             return origin
@@ -99,11 +95,7 @@ def trust_level(origins: Sequence[str], settings: Mapping[str, Any] | None = Non
 
 
 def check_trust(settings: Mapping[str, str]) -> dict[str, Trust]:
-    """Return a caller's trust settings after a check.
-
-    Raises:
-        InvalidInputError: an unknown origin or trust level, or less than full trust in the user.
-    """
+    """Return a caller's trust settings after a check."""
     if not isinstance(settings, Mapping):
         raise InvalidInputError(f"trust {settings!r:.40}: use a mapping such as {{'web': 'low'}}")
     found: dict[str, Trust] = {}

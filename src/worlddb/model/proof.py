@@ -41,9 +41,8 @@ from worlddb.model.records import Plain
 #                          m the largest power of 2 below n
 #
 # With the head of an earlier time, anyone can verify that the log of a later head begins with the
-# very
-# same commits: nothing was rewritten, left out or inserted. The proof has O(log n) hashes. It stays
-# valid after erasures, which destroy the data that single commits were hashed from.
+# very same commits: nothing was rewritten, left out or inserted. The proof has O(log n) hashes. It
+# stays valid after erasures, which destroy the data that single commits were hashed from.
 
 _LEAF = encode_field(b"worlddb.log.leaf.1")
 _FORK = encode_field(b"worlddb.log.fork.1")

@@ -526,11 +526,7 @@ def born(generation: int) -> datetime:
 
 
 def scope_named(name: str) -> ScopeName:
-    """Return a scope from the name of its node.
-
-    Raises:
-        InvalidInputError: it is no such name.
-    """
+    """Return a scope from the name of its node."""
     kind, colon, value = name.partition(":") if isinstance(name, str) else ("", "", "")
     for scope_kind in KINDS:
         if kind == scope_kind and colon:
@@ -541,12 +537,7 @@ def scope_named(name: str) -> ScopeName:
 
 
 def groups_of(given: Mapping[str, Any]) -> Groups:
-    """Return the scopes that `user_id=…, agent_id=…, app_id=…, run_id=…` name, by kind.
-
-    Raises:
-        InvalidInputError: a value is not a text, empty, too long, or has control characters.
-        TypeError: there is no such argument.
-    """
+    """Return the scopes that `user_id=…, agent_id=…, app_id=…, run_id=…` name, by kind."""
     unknown = sorted(given.keys() - {f"{kind}_id" for kind in KINDS})
     if unknown:
         raise TypeError(

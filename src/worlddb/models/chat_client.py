@@ -455,11 +455,7 @@ def _check_messages(messages: ChatMessages) -> None:
 def ask_text(
     chat: Chat | ChatFunction, messages: list[dict[str, str]], schema: JsonSchema | None = None
 ) -> Reply:
-    """Return the reply of an endpoint or of a caller's own function.
-
-    Raises:
-        ProviderError: the endpoint or the function failed.
-    """
+    """Return the reply of an endpoint or of a caller's own function."""
     if isinstance(chat, Chat):
         return chat.ask(messages, schema=schema)
     try:
@@ -506,9 +502,6 @@ def parse_model_name(spec: str) -> ModelName:
 
     An `@` must be followed by an address. Otherwise a mistyped address would become part of the
     model's name, and every text would go to the provider's own server.
-
-    Raises:
-        InvalidInputError: the text has neither form.
     """
     provider, _, rest = spec.partition(":")
     found = _ADDRESS.search(rest)

@@ -37,8 +37,8 @@ from worlddb.models.lenient_json import NotJsonError, Parsed, parse, without_tho
 
 # Requests to a chat model: prompts, messages as numbered lines, and replies as data.
 #
-#     messages ──portions()──▶ portions ──as_lines()──▶ "[2] 2026-01-31 09:30 Anna: I moved to
-# Oslo."     ask_json(chat, prompt, request, schema) ──▶ Parsed
+#     messages ──portions()──▶ portions ──as_lines()──▶ "[2] 2026-01-31 09:30 Anna: I moved."
+#     ask_json(chat, prompt, request, schema) ──▶ Parsed
 #
 # A long conversation is sent in portions that fit into one request. Where the reply to a portion is
 # cut off, its two halves are sent instead. A reply without a JSON object is asked for once more.

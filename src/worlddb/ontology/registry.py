@@ -269,11 +269,7 @@ def version_of(handler: EdgeHandler) -> str:
 
 
 def check_handler(handler: object) -> EdgeHandler:
-    """Return `handler` if it has every member of the protocol.
-
-    Raises:
-        InvalidInputError: it is a class, a member is missing, or `type` is not a valid type.
-    """
+    """Return `handler` if it has every member of the protocol."""
     if isinstance(handler, type):
         raise InvalidInputError(f"{handler!r} is a class; give an edge handler made of it")
     wanted = ("type", "pierces", "on_insert", "on_delete", "on_query_rewrite")
@@ -368,11 +364,7 @@ class Registry:
         self._settle()
 
     def find(self, edge_type: str, worlds: Iterable[bytes]) -> EdgeHandler:
-        """Return the handler of `edge_type` for the innermost of `worlds` (inner first).
-
-        Raises:
-            InvalidInputError: no such type in these worlds, or its handler is not loaded.
-        """
+        """Return the handler of `edge_type` for the innermost of `worlds` (inner first)."""
         for world in worlds:
             handler = self._handlers(world).get(edge_type)
             if handler is not None:

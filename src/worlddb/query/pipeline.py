@@ -282,7 +282,7 @@ class Execution:
         query = self.query
         if query.seeds:
             # A node named by id is a valid start even if it has ended or not begun: "what replaced
-            # this?" # starts at the replaced node. The answer is filtered at the end.
+            # this?" starts at the replaced node. The answer is filtered at the end.
             rows = self._inside(self._classes({self._row(ident) for ident in query.seeds}))
         elif query.text is not None or query.vector is not None:
             found = self._found()

@@ -157,11 +157,7 @@ def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
 
 
 def spec_of_line(line: str) -> QuerySpec:
-    """Return the spec from a line.
-
-    Raises:
-        InvalidInputError: the line is empty, too long, or has an unknown step or argument.
-    """
+    """Return the spec from a line."""
     if not isinstance(line, str) or not 0 < len(line.encode("utf-8", "replace")) <= LINE_BYTES_MAX:
         raise InvalidInputError(f"query: give a line of up to {LINE_BYTES_MAX} bytes")
     start: dict[str, Any] = {}

@@ -146,11 +146,7 @@ def _wide(
 
 
 def checked_vector(search: Search, vector: Sequence[float] | None) -> NDArray[np.float32]:
-    """Return a caller's vector at unit length.
-
-    Raises:
-        InvalidInputError: wrong dimension, NaN, or all zeros.
-    """
+    """Return a caller's vector at unit length."""
     dim = search.vectors().dim
     given = np.asarray(vector, dtype=np.float64)
     if given.shape != (dim,):

@@ -6,14 +6,14 @@ Only this module knows the databases; each has a folder of its own.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import InvalidInputError, NotFoundError, StorageError, StoreKeyError
 from worlddb.model.inputs import Limits
 from worlddb.model.records import Branch
-from worlddb.store.interface import Migration, Store
+from worlddb.store.interface import Store, StoreOptions
 
 if TYPE_CHECKING:
     from worlddb.store.sqlite.file_encryption import Given, StoreKey
@@ -37,11 +37,7 @@ def check_options(
     clock: object,
     random_bytes: object,
 ) -> None:
-    """Refuse options of the wrong kind.
-
-    Raises:
-        InvalidInputError: an option is wrong; the message says which values are valid.
-    """
+    """Refuse options of the wrong kind."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidInputError(f"path: give text or a Path, not {path!r}")
     if not isinstance(durability, str) or durability not in DURABILITIES:
@@ -117,25 +113,10 @@ def find_branch(address: str, name: str) -> Branch:
     raise NotFoundError(f"{address}: there is no branch {name!r}; make it, or list the branches")
 
 
-def open_store(
-    address: str,
-    *,
-    clock: Callable[[], int],
-    random_bytes: Callable[[int], bytes] = os.urandom,
-    read_only: bool = False,
-    create: bool = True,
-    durability: str = "full",
-    busy_timeout_s: float = 30.0,
-    verify_reads: bool = True,
-    migration: Migration = "copy",
-    key: StoreKey | None = None,
-) -> Store:
+def open_store(address: str, **given: Any) -> Store:
     """Open the store at an address: a file's path, ":memory:", or "postgresql://host/database".
 
-    With `verify_reads`, each node read is hashed again and compared with its id. `migration`
-    decides about a store of an older format: migrate after making a copy ("copy"), migrate at once
-    ("plain"), or read a private copy and leave the store ("never"). With a `key` the file is
-    encrypted.
+    `given` are the fields of `StoreOptions`.
 
     Raises:
         StoreKeyError: the key is missing or wrong.
@@ -143,32 +124,13 @@ def open_store(
         FormatError: it is not a store, or one of a newer format.
         CorruptionError: it is damaged.
     """
+    options = StoreOptions(**given)
     if is_server(address):
-        store: Store = _postgres().PostgresStore(
-            address,
-            clock=clock,
-            random_bytes=random_bytes,
-            read_only=read_only,
-            create=create,
-            durability=durability,
-            busy_timeout_s=busy_timeout_s,
-            verify_reads=verify_reads,
-        )
+        store: Store = _postgres().PostgresStore(address, options)
         return store
     from worlddb.store.sqlite.sqlite_store import SqliteStore
 
-    return SqliteStore(
-        address,
-        clock=clock,
-        random_bytes=random_bytes,
-        read_only=read_only,
-        create=create,
-        durability=durability,
-        busy_timeout_s=busy_timeout_s,
-        verify_reads=verify_reads,
-        migration=migration,
-        key=key,
-    )
+    return SqliteStore(address, options)
 
 
 def _postgres() -> ModuleType:

@@ -31,14 +31,14 @@ class GroupTransaction(Protocol):
     """The database transaction that a group shares."""
 
     @property
-    def is_open(self) -> bool: ...  # noqa: D102
-    def begin(self) -> None: ...  # noqa: D102
-    def begin_block(self) -> None: ...  # noqa: D102 - inside the transaction, after another block
-    def end_block(self, is_nested: bool) -> None: ...  # noqa: D102 - whatever it wrote was accepted
-    def undo_block(self) -> None: ...  # noqa: D102 - without an error if there is none
-    def commit(self) -> None: ...  # noqa: D102
-    def rollback(self) -> None: ...  # noqa: D102 - without an error
-    def has(self, mark: Mark) -> bool: ...  # noqa: D102 - whether a commit can be read
+    def is_open(self) -> bool: ...
+    def begin(self) -> None: ...
+    def begin_block(self) -> None: ...  # inside the transaction, after another block
+    def end_block(self, is_nested: bool) -> None: ...  # whatever it wrote was accepted
+    def undo_block(self) -> None: ...  # without an error if there is none
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...  # without an error
+    def has(self, mark: Mark) -> bool: ...  # whether a commit can be read
 
 
 class CommitGroup:

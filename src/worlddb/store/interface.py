@@ -18,10 +18,12 @@ S5  Rows that do not exist, or not yet at `known`, are left out; that is not an 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from worlddb.model.address import Id
 from worlddb.model.records import Branch, Direction, Node
@@ -54,8 +56,32 @@ from worlddb.store.rows import (
     World,
 )
 
+if TYPE_CHECKING:
+    from worlddb.store.sqlite.file_encryption import StoreKey
+
+
 Migration = Literal["copy", "plain", "never"]
-"""How a store of an older format is opened: see `backends.open_store`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How a store is opened.
+
+    With `verify_reads`, each node read is hashed again and compared with its id. `migration`
+    decides about a store of an older format: migrate after making a copy ("copy"), migrate at once
+    ("plain"), or read a private copy and leave the store ("never"). With a `key` the file is
+    encrypted.
+    """
+
+    clock: Callable[[], int]
+    random_bytes: Callable[[int], bytes] = os.urandom
+    read_only: bool = False
+    create: bool = True
+    durability: str = "full"
+    busy_timeout_s: float = 30.0
+    verify_reads: bool = True
+    migration: Migration = "copy"
+    key: StoreKey | None = None
 
 
 BACKUP_KEYS_END = "-backup-keys"

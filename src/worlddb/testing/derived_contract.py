@@ -128,7 +128,7 @@ def committing(store: Store, actor: str = "contract") -> Iterator[ContractCommit
 
 # DerivedContract.
 
-# ruff: noqa: D102, PT012 - the name of a test says what it tests; a transaction fails as a block.
+# ruff: noqa: PT012 - the name of a test says what it tests; a transaction fails as a block.
 
 
 ALL_ROWS = 1 << 40  # Above every row that a contract writes.

@@ -8,7 +8,7 @@ A store that keeps its data gives `reopen`, too; a store that can be written aro
 gives `insert_raw_edge`. Tests of what a store does not give are skipped.
 """
 
-# ruff: noqa: D102, PT012 - the name of a test says what it tests; a transaction fails as a block.
+# ruff: noqa: PT012 - the name of a test says what it tests; a transaction fails as a block.
 
 from __future__ import annotations
 

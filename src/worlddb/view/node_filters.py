@@ -132,11 +132,7 @@ def filtered(
     nodes: Mapping[int, Node],
     op: Op,
 ) -> set[int]:
-    """Return the rows of the nodes that pass a filter step.
-
-    Raises:
-        ProviderError: a handler's rewrite of a recall added a step that is not a filter.
-    """
+    """Return the rows of the nodes that pass a filter step."""
     if op.kind == "filter_type":
         types = widened_types(reader, query, moment, worlds, op.types)
         kept = {row for row, node in nodes.items() if node.type in types.names}

@@ -96,11 +96,7 @@ def wall_clock() -> int:
 
 
 def moment_of(reader: Reader, as_of: AsOf, now: int) -> Moment:
-    """Return the moment that `as_of` names in this snapshot.
-
-    Raises:
-        InvalidInputError: a time without a zone, or no time at all.
-    """
+    """Return the moment that `as_of` names in this snapshot."""
     if not isinstance(as_of, AsOf):
         raise InvalidInputError(f"as_of: give AsOf(valid=…, known=…), not {as_of!r:.100}")
     # If the clock stepped back, now must still not be before the last known commit.
@@ -378,10 +374,6 @@ def whole_id(reader: Reader, given: bytes | str, table: str) -> Id:
     """Return the id that `given` stands for among nodes or edges (`table`).
 
     A whole id is returned unchanged, also if no node or edge has it.
-
-    Raises:
-        InvalidInputError: not an id, too short, or an ambiguous prefix.
-        NotFoundError: no id begins with this prefix.
     """
     if isinstance(given, bytes):
         return given if isinstance(given, Id) else Id(given)
@@ -503,11 +495,7 @@ def accepted_class(
 
 
 def proposals(reader: Reader, status: ProposalStatus | None, moment: Moment) -> list[Proposal]:
-    """Return merge proposals in the order they were staged.
-
-    Raises:
-        InvalidInputError: no such status.
-    """
+    """Return merge proposals in the order they were staged."""
     if status is not None and status not in get_args(ProposalStatus):
         statuses = ", ".join(get_args(ProposalStatus))
         raise InvalidInputError(f"status {status!r}: use one of {statuses}, or None for all")

@@ -91,24 +91,20 @@ class HandlerContext:
 
     @property
     def now(self) -> datetime:
-        """The commit's time."""
         return self._ledger.now
 
     # -- reading -----------------------------------------------------------------------------------
 
     def get(self, node_id: Id) -> Node:
-        """Return a node."""
         row = self._row(node_id)
         return self._writer.nodes([row])[row]
 
     def get_edge(self, edge_id: Id) -> Edge:
-        """Return an edge, deleted or not."""
         return self._reconciler.find_edge(edge_id).edge
 
     def edges(
         self, node_id: Id, direction: Direction = "out", types: Iterable[str] | None = None
     ) -> list[Edge]:
-        """Return the edges at a node that are not deleted."""
         check_direction(direction)
         row = self._row(node_id)
         return [item.edge for item in self._writer.edges_at([row], direction, types)]
@@ -138,7 +134,6 @@ class HandlerContext:
         return False
 
     def has_circle(self, starts: Iterable[Id], types: Iterable[str]) -> bool:
-        """Return whether edges of `types` form a cycle anywhere downstream of `starts`."""
         chosen = list(types)
         frontier = {self._row(start) for start in starts}
         seen = set(frontier)
@@ -161,7 +156,6 @@ class HandlerContext:
         return bool(seen)
 
     def encloses(self, world: Id, node_id: Id) -> bool:
-        """Return whether `world` is `node_id` or contains it, as parent or by membership."""
         wanted = self._row(world)
         seen: set[int] = set()
         frontier = {self._row(node_id)}
@@ -175,22 +169,18 @@ class HandlerContext:
         return False
 
     def is_placed(self, node_id: Id) -> bool:
-        """Return whether a node lives in another world than the root."""
         return self._ledger.place(node_id).world != ROOT_ROW
 
     def has_moved(self, node_id: Id) -> bool:
-        """Return whether a node was born in the root world and lives elsewhere now."""
         return self.is_placed(node_id) and self._writer.was_moved(self._row(node_id))
 
     def resting_on(self, edge_id: Id) -> list[Edge]:
-        """Return the inferred edges, not deleted, that name an edge among their premises."""
         rows = self._writer.resting_on(self._reconciler.find_edge(edge_id).row)
         return [item.edge for item in self._writer.edges(rows) if item.edge.known_to is None]
 
     # -- writing -----------------------------------------------------------------------------------
 
     def close_validity(self, target: Id, at: Instant) -> None:
-        """End a node's or an edge's validity at `at`, if that is earlier than it ends now."""
         self._ledger.close_validity(target, at, by=self._edge)
         if target in self._ledger.places:
             return  # It was a node.
@@ -204,7 +194,6 @@ class HandlerContext:
                 self.place(edge.target, None)
 
     def close_world(self, target: Id, at: Instant) -> None:
-        """End a node's validity, and the validity of everything that lives inside it."""
         self._ledger.close_world(target, at, by=self._edge)
 
     def create_node(
@@ -257,11 +246,9 @@ class HandlerContext:
         self._ledger.add_notes(node_id, self._row(node_id), NOTE, tuple(origins), fresh=False)
 
     def outranks(self, target: Id, source: Id) -> bool:
-        """Return whether node `target` is more trusted than `source`, which would end it."""
         return outranks(self._ledger, target, source)
 
     def edge_outranks(self, old: Edge, new: Edge) -> bool:
-        """Return whether edge `old` is more trusted than `new`, which would end it."""
         return edge_outranks(self._ledger, old, new)
 
     def write_edge(
@@ -274,7 +261,6 @@ class HandlerContext:
         valid_to: Instant | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Edge:
-        """Write another edge, through its own handler."""
         draft = EdgeDraft(
             source=source,
             target=target,
@@ -285,11 +271,9 @@ class HandlerContext:
         return self._reconciler.write(type, draft)
 
     def delete_edge(self, edge_id: Id) -> None:
-        """Close an edge on the known axis, through its own handler."""
         self._reconciler.delete(edge_id)
 
     def place(self, node_id: Id, world: Id | None) -> None:
-        """Move a node into `world`, or back to the root world."""
         row = ROOT_ROW if world is None else self._row(world)
         place = self._ledger.place(node_id)
         if place.row == ROOT_ROW:
@@ -374,7 +358,6 @@ class HandlerContext:
         return edge_row, next((row for row in near if row.edge == edge_row), None)
 
     def refuse(self, reason: str) -> NoReturn:
-        """Roll the whole transaction back."""
         raise RejectedError(reason, edge_type=self._edge.type if self._edge else None)
 
 

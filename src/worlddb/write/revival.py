@@ -192,6 +192,34 @@ def write_copies(tx: Transaction, edges: Iterable[EdgeCopy], done: Mapping[Id, I
     return written
 
 
+def take_back(tx: Transaction, edges: Iterable[EdgeRow], facts: Iterable[Node]) -> list[Id]:
+    """Delete edges, and retire nodes from their own beginning; return the deleted edges."""
+    deleted: list[Id] = []
+    for item in edges:
+        with suppress(NotFoundError):  # The handler of another edge has deleted it.
+            tx.delete_edge(item.edge.id)
+            deleted.append(item.edge.id)
+    for node in facts:
+        tx.retire(node.id, at=node.valid_from)
+    return deleted
+
+
+def transfer(
+    tx: Transaction, edges: Iterable[tuple[Id, EdgeRow]], done: Mapping[Id, Id]
+) -> list[Id]:
+    """Write edges to the successors of some nodes, instead of to the nodes; return the new ones."""
+    return [
+        tx.write_edge(
+            item.edge.type,
+            done.get(item.edge.source, item.edge.source),
+            done[ident],
+            valid_from=item.edge.valid_from,
+            metadata=item.edge.metadata or None,
+        ).id
+        for ident, item in edges
+    ]
+
+
 def _successor(tx: Transaction, revival: Revival, done: Mapping[Id, Id]) -> Id:
     """Create the successor of a node; a scope that was started again is its own successor."""
     node = revival.node

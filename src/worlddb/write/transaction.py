@@ -424,12 +424,13 @@ def transact(
     limits: Limits,
     together: bool = False,
     origin: Origin | None = None,
+    beside: Callable[[Store, Transaction], None] | None = None,
 ) -> Iterator[Transaction]:
     """Open a transaction, yield it, and commit it if the block succeeds and wrote something.
 
     `together` is for short blocks that read only through the transaction (`Store.write`). With an
     `origin` other than the user, new nodes get that origin, and the transaction may neither end nor
-    change a more trusted node.
+    change a more trusted node. `beside` is called after the commit, for the files beside the store.
 
     Raises:
         StorageError, ConflictError: the store cannot be written now.
@@ -448,22 +449,24 @@ def transact(
             if bulk:
                 writer.defer_indexes()
             try:
-                yield Transaction(store, ledger, registry, actor)
+                tx = Transaction(store, ledger, registry, actor)
+                yield tx
                 if ledger.failure is not None:
                     # The block swallowed the error; committing half of it would be worse.
                     raise ledger.failure
-                if ledger.is_empty:
+                row = None if ledger.is_empty else seal(ledger, actor)
+                if row is None:
                     writer.build_indexes()
-                    return
-                row = seal(ledger, actor)
             finally:
                 ledger.close()
     except BaseException:
         registry.recorded_at = -1  # It may contain edge types of failed commits.
         raise
-    if not any(change.kind == "register" for change in ledger.changes):
+    if row is not None and not any(change.kind == "register" for change in ledger.changes):
         registry.recorded_at = row.seq
     ledger.landed = row
+    if beside is not None:
+        beside(store, tx)
 
 
 @contextmanager

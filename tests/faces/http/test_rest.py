@@ -390,3 +390,20 @@ def test_files_are_written_changed_found_and_kept_in_every_version(site: Site) -
     changed("delete", path="/old/tea.md")
     assert site.get("/v1/files/read?path=/old/tea.md&user_id=f").status == 404
     assert site.get("/v1/files/list?user_id=g").data["entries"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"user_id": ""}, "user_id: String should have at least 1 character"),
+        ({"user_id": ["a", ""]}, "user_id.1: String should have at least 1 character"),
+        (
+            {"source": 7},
+            "source: Input should be a valid string or Input should be a valid array",
+        ),
+    ],
+)
+def test_a_value_of_several_types_is_refused_in_one_sentence(
+    site: Site, given: dict[str, Any], told: str
+) -> None:
+    assert site.post("/v1/memories", text="x", **given).error == f"400 invalid_input: {told}"

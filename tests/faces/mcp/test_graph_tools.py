@@ -88,13 +88,19 @@ async def test_file_tools_come_with_the_option_alone(tmp_path: Path) -> None:
         assert len(tools) == 9 + 8
         path = "/notes/tea.md"
         made = await talk.call("memory_write_file", path=path, text="Green tea: 80 degrees")
-        await talk.call("memory_edit_file", path=path, old="80", new="75")
+        # Ids are as short as in other answers, and what is empty or a hash is left out.
+        assert made.keys() == {"path", "version", "created", "commit"}
+        assert (len(made["version"]), made["commit"]) == (8, 1)
+        await talk.call("memory_edit_file", path=path, old="80", new="75", version=made["version"])
         assert (await talk.call("memory_read_file", path=path))["text"].endswith("75 degrees")
         said = await talk.refused("memory_delete_file", path=path, version=made["version"])
         assert "read it and try again" in said
         found = await talk.call("memory_grep_files", pattern="TEA", ignore_case=True)
         assert [one["line"] for one in found["matches"]] == [1]
         await talk.call("memory_delete_file", path="/notes")
+        await talk.call("memory_write_file", path="/x", text="")
+        assert (await talk.call("memory_read_file", path="/x"))["text"] == ""
+        await talk.call("memory_delete_file", path="/x")
         assert (await talk.call("memory_list_files"))["entries"] == []
 
 

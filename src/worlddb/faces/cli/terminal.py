@@ -291,7 +291,7 @@ def print_written(done: Written, as_json: bool, _: str = "") -> None:
     """Print what a write or an amendment did."""
     seq = None if done.commit is None else done.commit.seq
     if as_json:
-        print_json(done.to_dict() | {"commit": seq})
+        print_json(done.to_dict())
         return
     if done.created:
         print(paint(f"remembered {done.id.short}", "green"))
@@ -333,17 +333,12 @@ def print_retired(done: Sequence[Retired], as_json: bool) -> None:
     ids = [ident for one in done for ident in one.ids]
     scopes = [scope for one in done for scope in one.scopes]
     last = done[-1]
-    seq = max((one.commit.seq for one in done if one.commit is not None), default=None)
+    commits = [one.commit for one in done if one.commit is not None]
     if as_json:
-        print_json(
-            {
-                "ids": [str(ident) for ident in ids],
-                "scopes": [scope.to_dict() for scope in scopes],
-                "commit": seq,
-                "root_state": str(last.root_state),
-            }
-        )
+        every = {"ids": [str(ident) for ident in ids], "scopes": [one.to_dict() for one in scopes]}
+        print_json(last.to_dict() | every | {"commit": commits[-1].to_dict() if commits else None})
         return
+    seq = commits[-1].seq if commits else None
     what = "1 node" if len(ids) == 1 else f"{len(ids):,} nodes"
     also = f" and {scopes_text(scopes)}" if scopes else ""
     print(f"ended {what}{also}" if ids or scopes else "had ended already")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.responses import Response
 
 from worlddb import errors
+from worlddb.faces.call_models import problems_in
 
 TOO_MANY = "too_many_requests"
 PROBLEMS_SHOWN = 5  # More do not help to correct a request.
@@ -112,8 +113,8 @@ MESSAGE_BY_KIND = {
 def invalid_arguments(error: ValidationError, known: Iterable[str] = ()) -> str:
     """Return what is wrong with the arguments, without their values; `known` are their names."""
     found = []
-    for one in error.errors(include_url=False, include_input=False, include_context=False):
-        where = ".".join(map(str, one["loc"])) or "the body"
+    for place, one in problems_in(error):
+        where = place or "the body"
         message = MESSAGE_BY_KIND.get(one["type"], one["msg"].removeprefix("Value error, "))
         if one["type"] == "extra_forbidden" and len(one["loc"]) == 1 and known:
             message = f"there is no such argument; known are {', '.join(known)}"

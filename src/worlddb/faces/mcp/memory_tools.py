@@ -36,7 +36,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from worlddb.errors import WorldDBError
-from worlddb.faces.call_models import ChatMessage, arguments_model
+from worlddb.faces.call_models import ChatMessage, arguments_model, problems_in
 from worlddb.faces.call_parts import Call, Effect, Parameter
 from worlddb.faces.calls import CALLS
 from worlddb.faces.mcp.tool_answers import (
@@ -385,9 +385,9 @@ def _is_structure(annotation: Any) -> bool:
 def _message(error: ValidationError, schema: dict[str, Any]) -> str:
     """Return the errors of the arguments, one line each."""
     lines = []
-    found = error.errors(include_url=False, include_context=False)
-    for one in found[:PROBLEMS_SHOWN]:
-        where = ".".join(str(part) for part in one["loc"]) or "arguments"
+    found = problems_in(error)
+    for place, one in found[:PROBLEMS_SHOWN]:
+        where = place or "arguments"
         if one["type"] == "extra_forbidden":
             known = ", ".join(schema.get("properties", {}))
             lines.append(f"{where}: there is no such argument; known are {known}")

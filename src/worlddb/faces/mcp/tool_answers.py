@@ -2,16 +2,22 @@
 
 Ids are prefixes of their hex, which every call accepts. Times are short ISO-8601, to the minute in
 hits and lists. Empty and repeated values are left out. An answer takes its fields from the result
-by their names. A result without an answer class is returned with all its fields, as in REST.
+by their names. A result without an answer class has one made of its fields, but for hashes, which
+only a program can use; receipts and exports are for programs and stay whole.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from inspect import getdoc
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -27,7 +33,8 @@ from pydantic import (
 
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.call_parts import Call
-from worlddb.model.records import said_by
+from worlddb.model.address import Id
+from worlddb.model.records import ScopeName, said_by
 from worlddb.model.text_safety import tokens_at_most, visible_json
 
 if TYPE_CHECKING:
@@ -71,7 +78,9 @@ class Answer(BaseModel):
 
 
 Hex = Annotated[str, BeforeValidator(str)]  # A whole id, or the name of a scope: user:ada.
-ShortId = Annotated[str, BeforeValidator(lambda ident: str(ident)[:ID_DIGITS])]
+ShortId = Annotated[
+    str, BeforeValidator(lambda ident: None if ident is None else str(ident)[:ID_DIGITS])
+]
 # A short time is not a "date-time" of JSON Schema, and clients check answers by the schema.
 Second = Annotated[
     datetime,
@@ -417,11 +426,60 @@ ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
 """For each class of results, its answer class and how an answer is made from a result."""
 
 
+FOR_PROGRAMS = ("Receipt", "ScopeExport")
+"""Results that are verified or stored, and so have whole ids and hashes."""
+HASHES = ("hash", "previous", "root_state", "state")
+_WHOLE_ID = re.compile(r"[0-9a-f]{64}")
+
+
 def answer_of(call: Call, result: Any) -> Answer:
     """Return a call's result as the answer of its tool."""
     if call.result in ANSWERS:
         return ANSWERS[call.result][1](result)
-    return answer_class(call).model_validate(result.to_dict())
+    is_whole = call.result in FOR_PROGRAMS
+    return answer_class(call).model_validate(result.to_dict() if is_whole else result)
+
+
+@cache
+def _short_model(result: type) -> type[Answer]:
+    """Return a model of a result for a language model."""
+    hints, made = get_type_hints(result), dict[str, Any]()
+    for one in (one for one in fields(result) if one.name not in HASHES):
+        hint = Seq if one.name == "commit" else _short(hints[one.name])
+        # What a result is about stays, also if it is an empty list or an empty file.
+        made[one.name] = (hint, None if made and one.name != "text" else ...)
+    return create_model(result.__name__, __base__=Answer, __doc__=getdoc(result), **made)
+
+
+def _short(hint: Any) -> Any:
+    """Return the type of a field as a language model reads it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Id or hint is datetime:
+        return ShortId if hint is Id else Second
+    if hint is ScopeName:
+        return Hex
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _short_model(hint)
+    if origin is tuple:
+        return list[_short(inner[0])]  # type: ignore[misc]
+    if origin is Mapping:
+        return ShortData
+    if origin in (Union, UnionType):
+        return Union[tuple(_short(one) for one in inner)]  # noqa: UP007
+    return hint
+
+
+def _short_values(given: Any) -> Any:
+    """Return data with the prefixes of ids in place of the ids."""
+    if isinstance(given, Mapping):
+        return {name: _short_values(value) for name, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_short_values(one) for one in given]
+    is_id = isinstance(given, str) and _WHOLE_ID.fullmatch(given)
+    return given[:ID_DIGITS] if is_id else given
+
+
+ShortData = Annotated[dict[str, Any], BeforeValidator(_short_values)]
 
 
 def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
@@ -443,6 +501,8 @@ def answer_class(call: Call) -> type[Answer]:
     """Return the answer class of a call."""
     if call.result in ANSWERS:
         return ANSWERS[call.result][0]
+    if call.result not in FOR_PROGRAMS:
+        return _short_model(result_class(call))
     whole = result_model(result_class(call))
     bases: Any = (Answer, whole)
     made: type[Answer] = create_model(call.result, __base__=bases, __doc__=whole.__doc__)

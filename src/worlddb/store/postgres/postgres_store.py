@@ -34,7 +34,7 @@ from worlddb.errors import (
 )
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.interface import BACKUP_KEYS_END
+from worlddb.store.interface import BACKUP_KEYS_END, StoreOptions
 from worlddb.store.postgres import server_schema
 from worlddb.store.postgres.server_session import (
     POOLED,
@@ -61,8 +61,7 @@ LINE_OPTIONS: dict[str, Any] = {
     "fallback_application_name": "worlddb",
 }
 """A silent connection is given up after 25 s, not after libpq's two hours. The address may set
-other
-values."""
+other values."""
 ENDS = "08", "57P"  # error classes that end a connection
 REFUSALS = "authentication failed", "does not exist", "no pg_hba.conf entry", "could not translate"
 CLEANED = ("nodes", "notes", "edges", "words", "proposals", "conflicts", "side_lines")
@@ -217,39 +216,26 @@ class ServerTransaction:
 class PostgresStore:
     """A WorldDB store in a PostgreSQL database: the worlds of one tenant."""
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        clock: Callable[[], int],
-        random_bytes: Callable[[int], bytes],
-        read_only: bool,
-        create: bool,
-        durability: str,
-        busy_timeout_s: float,
-        verify_reads: bool = True,
-    ) -> None:
+    def __init__(self, address: str, options: StoreOptions) -> None:
         dsn, tenant, self.path, self._backup_keys = server_schema.split_address(address)
-        self.read_only = read_only
+        self.read_only = options.read_only
         self.why_read_only = "opened read-only; open it to write"
-        self._clock = clock
-        self._durability = durability
-        self._busy_timeout_s = busy_timeout_s
+        self._options = options
         self._local = threading.local()
         self._idle: list[ServerSession] = []
         weakref.finalize(self, _close_all, self._idle)  # Also if the store is never closed.
         self._rows: dict[bytes, int] = {}  # The rows of ids that sessions have read.
-        self._context = SessionContext(verify_reads, random_bytes)
+        self._context = SessionContext(options.verify_reads, options.random_bytes)
         self._told = self._context, self._rows, KnownAnswers()
         self._pages = PageCache()
-        self._gate = Gate(self.path, busy_timeout_s)
+        self._gate = Gate(self.path, options.busy_timeout_s)
         self._writing = ServerTransaction(self._begun, self._give_back, self._has)
         self._shared = SharedCommit(self._gate, self._writing)
         self._tenant = 0
         self._prepares = True
         with server_errors(self.path):
             self._line = {**LINE_OPTIONS, **conninfo_to_dict(dsn), "autocommit": True}
-            self._open_tenant(tenant, create and not read_only)
+            self._open_tenant(tenant, options.create and not options.read_only)
 
     # -- opening -----------------------------------------------------------------------------------
 
@@ -274,7 +260,7 @@ class PostgresStore:
 
     def _begin_journal(self) -> None:
         """Write the root and the first commit of a new tenant."""
-        session = self._begun(self._begin_write(self._busy_timeout_s, is_derived=False))
+        session = self._begun(self._begin_write(self._options.busy_timeout_s, is_derived=False))
         try:
             if not session.run("SELECT 1 FROM commits LIMIT 1"):
                 writer = TableWriter(session, self._pages)
@@ -287,7 +273,7 @@ class PostgresStore:
 
     def _connect(self) -> psycopg.Connection[Any]:
         """Return a new connection; while a server restarts, tries until the time-out."""
-        deadline, pause_s = time.monotonic() + self._busy_timeout_s, PAUSE_S_MIN
+        deadline, pause_s = time.monotonic() + self._options.busy_timeout_s, PAUSE_S_MIN
         while True:
             try:
                 con = psycopg.connect(**self._line)
@@ -307,7 +293,6 @@ class PostgresStore:
 
     @property
     def statements(self) -> int:
-        """How many SQL statements this store has run; a statement for many rows counts once."""
         return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -341,7 +326,7 @@ class PostgresStore:
         return [_SNAPSHOT, (_SET, (role, str(self._tenant)))]
 
     def _begin_write(self, patience_s: float, *, is_derived: bool) -> list[Statement]:
-        waits = "off" if is_derived or self._durability != "full" else None
+        waits = "off" if is_derived or self._options.durability != "full" else None
         patience_ms = max(int(patience_s * 1000), 1)  # 0 would mean without end.
         given = (server_schema.WRITER, str(self._tenant), f"{patience_ms}ms", waits)
         # The row of a tenant may not exist while the tenant is being created.
@@ -366,7 +351,6 @@ class PostgresStore:
 
     @contextmanager
     def read(self) -> Iterator[TableReader]:
-        """Yield one snapshot; nested calls of a thread share it."""
         shared = getattr(self._local, "shared", None)
         if shared is not None and not has_returned(shared[1], threading.current_thread()):
             yield shared[0]
@@ -385,7 +369,6 @@ class PostgresStore:
 
     @contextmanager
     def snapshot(self) -> Iterator[TableReader]:
-        """Yield a snapshot for long reads, by any thread, beside all other sessions."""
         with self.using():
             session = self._begun(self._begin_read(), is_snapshot=True)
             reader = TableReader(session)
@@ -399,12 +382,10 @@ class PostgresStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Keep the store open for a block, and turn database errors into WorldDB errors."""
         with self._gate.reading(), server_errors(self.path):
             yield
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn database errors inside a transaction into WorldDB errors."""
         return server_errors(self.path)
 
     @contextmanager
@@ -413,16 +394,16 @@ class PostgresStore:
 
         A block written `together` with others shares their COMMIT (see `commit_group`).
         """
-        with self._landing(self._busy_timeout_s, joins=together) as session:
+        with self._landing(self._options.busy_timeout_s, joins=together) as session:
             writer = TableWriter(session, self._pages)
-            writer.begin(self._clock)
+            writer.begin(self._options.clock)
             yield writer
             self._pages.landed()
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
         """Yield a session that may write derived rows; makes no commit and waits for no disk."""
-        patience_s = self._busy_timeout_s if patience_s is None else patience_s
+        patience_s = self._options.busy_timeout_s if patience_s is None else patience_s
         with self._landing(patience_s, is_derived=True) as session:
             yield TableReader(session)
 

@@ -213,11 +213,7 @@ _LOCK = 0x57724442  # "WrDB": the advisory lock for migrations
 
 
 def format_of_server(con: Any, address: str) -> int:
-    """Return the format of a database; 0 if it has no store.
-
-    Raises:
-        FormatError: it is newer than the format this version reads.
-    """
+    """Return the format of a database; 0 if it has no store."""
     if con.execute("SELECT to_regclass('worlddb.migrations')").fetchone()[0] is None:
         return 0
     version = con.execute("SELECT coalesce(max(number), 0) FROM worlddb.migrations").fetchone()[0]
@@ -447,9 +443,6 @@ def split_address(address: str) -> tuple[str, str, str, str | None]:
     """Return what libpq is given, the tenant, the address to be shown, and the file of backup keys.
 
     Ours in the address are `?tenant=NAME` and `&backup_keys=FILE`. A password is not shown.
-
-    Raises:
-        InvalidInputError: the address is not an address, or the tenant or the file has no name.
     """
     try:
         parts = urlsplit(address)

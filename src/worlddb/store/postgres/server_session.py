@@ -339,12 +339,7 @@ class ServerSession(SqlSession):
         return FoundRows(self._sent(sql, values)[0][-1])
 
     def commit(self) -> None:
-        """Commit the transaction.
-
-        Raises:
-            StorageError: the server has rolled back, which happens without an error if an earlier
-            statement failed.
-        """
+        """Commit the transaction."""
         done = self._sent("COMMIT")[1]
         if done != "COMMIT":
             raise StorageError(
@@ -383,7 +378,6 @@ class ServerSession(SqlSession):
             self._later = None
 
     def execute(self, sql: str, values: Any = None) -> FoundRows:
-        """Run one statement."""
         if sql.startswith(("UPDATE", "INSERT", "DELETE")):
             self.keep(translated_sql(sql), values)
             return FoundRows()
@@ -401,7 +395,6 @@ class ServerSession(SqlSession):
         return found
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
-        """Run one statement for many rows; it counts once."""
         self._run_many(translated_sql(sql), list(rows))
 
     def _run_many(self, sql: str, rows: list[Any]) -> None:
@@ -410,7 +403,6 @@ class ServerSession(SqlSession):
         self.context.statements -= max(len(rows) - 1, 0)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
-        """Yield the rows of a whole table without holding all of them in memory."""
         self.flush()
         self.context.statements += 1
         self._streams += 1
@@ -423,7 +415,6 @@ class ServerSession(SqlSession):
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
-        """Insert rows; `conflict` follows ON CONFLICT."""
         given = list(rows)
         if not given:
             return
@@ -434,11 +425,9 @@ class ServerSession(SqlSession):
             self.keep(insert_sql(table, tuple(columns), conflict), turned(table, columns, given))
 
     def among(self, rows: Sequence[int]) -> RowNumbers:
-        """Return rows as a value for `IN`."""
         return RowNumbers(sorted(rows))  # Sorted, so that equal sets share a cached answer.
 
     def texts(self) -> WordTable:
-        """Return the full-text index."""
         return WordTable(self)
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
@@ -446,11 +435,9 @@ class ServerSession(SqlSession):
         return ServerLoad(self)
 
     def scan(self) -> ServerScan:
-        """Return the whole tables."""
         return ServerScan(self)
 
     def former(self, value: Any) -> str | None:
-        """Return a value of any type in the form stored in `history`."""
         if value is None:
             return None
         if isinstance(value, bytes):
@@ -458,11 +445,9 @@ class ServerSession(SqlSession):
         return f"n{value}" if isinstance(value, int) else f"t{value}"
 
     def former_of(self, column: str) -> str:
-        """Return the SQL that converts a column by `former`."""
         return f"former({column})"
 
     def current(self, was: str | None) -> Any:
-        """Return the value stored in `history`."""
         if was is None:
             return None
         kind, value = was[0], was[1:]
@@ -523,18 +508,15 @@ class ServerLines:
         self._name = name
 
     def add(self, line: str) -> None:
-        """Add a line; when the call returns, it is stored."""
         with self._beside() as session:
             session.run("INSERT INTO side_lines (name, line) VALUES ($1, $2)", (self._name, line))
 
     def read(self) -> dict[int, str]:
-        """Return all lines by number, in the order of writing."""
         with self._beside() as session:
             sql = "SELECT number, line FROM side_lines WHERE name = $1 ORDER BY number"
             return {row[0]: row[1] for row in session.run(sql, (self._name,))}
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Remove lines for good."""
         with self._beside() as session:
             sql = "DELETE FROM side_lines WHERE name = $1 AND number = ANY ($2)"
             session.run(sql, (self._name, list(numbers)))

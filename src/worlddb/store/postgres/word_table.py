@@ -224,7 +224,6 @@ class WordTable:
         self._session = session
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
-        """Return about how many of all `nodes` have each word; exact while there are few."""
         self._session.need_index("words")
         found: dict[str, int] = {}
         single = [word for word in words if _tokens(word) == [word]]
@@ -239,17 +238,14 @@ class WordTable:
         }
 
     def match(self, words: Sequence[str], most: int) -> list[TextHit]:
-        """Return the nodes that have any of the words, best first."""
         return self._ranked([_tokens(word) for word in words], most)
 
     def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
-        """Return the nodes that have all words, or have them as a phrase, best first."""
         if phrase:
             return self._ranked([_tokens(" ".join(words))], most)
         return self._ranked([_tokens(word) for word in words], most, is_all=True)
 
     def latest(self, words: Sequence[str], most: int) -> list[int]:
-        """Return the newest nodes that have all words, newest first."""
         self._session.need_index("words")
         asked = [_tokens(word) for word in words]
         if not all(len(tokens) == 1 for tokens in asked) or not asked:
@@ -277,11 +273,9 @@ class WordTable:
         return _FIRST.format(page) + "".join(map(_COVER.format, range(2, words + 1)))
 
     def named(self, words: str) -> list[int]:
-        """Return the nodes whose name has the words as a phrase, by row."""
         return sorted(self._having(_tokens(words), in_name=True))
 
     def average_length(self) -> float:
-        """Return how many words a node has on average."""
         texts, words = self._totals()
         return words / texts if texts else 0.0
 

@@ -10,8 +10,7 @@ everything above it, sees one file: a branch is a store like any other.
 
 B1  Forking copies only the pages that wait in the trunk's log.
 B2  Before the log of the trunk is moved into its file, every page that the move overwrites is
-    copied
-    for each branch (`move_log`). A snapshot limits the move to the commits that were read.
+    copied for each branch (`move_log`). A snapshot limits the move to the commits that were read.
 B3  The number of a kept page is written after the page is on the disk, and the trunk's file after
     both: after a power cut the page is in one of the two. An own page is in the branch's log until
     it is on the disk.
@@ -223,11 +222,7 @@ def _layers(folder: str) -> _Layers:
 
 
 def _about(folder: str) -> dict[str, Any]:
-    """Return the description of a branch.
-
-    Raises:
-        CorruptionError: the description cannot be read.
-    """
+    """Return the description of a branch."""
     try:
         found = json.loads(Path(folder, ABOUT).read_text(encoding="utf-8"))
     except ValueError as error:
@@ -419,11 +414,7 @@ def _folders(file: str) -> list[str]:
 
 
 def check_name(name: object) -> str:
-    """Return a branch's name.
-
-    Raises:
-        InvalidInputError: it is not a valid name.
-    """
+    """Return a branch's name."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InvalidInputError(
             f"branch {name!r}: give a name of 1 to 64 letters, digits, '.', '_' and '-', that "
@@ -439,11 +430,7 @@ def fork(
     about: dict[str, Any],
     key: StoreKey | None = None,
 ) -> str:
-    """Create a branch of a store whose write lock `writer` holds; return the path of its file.
-
-    Raises:
-        ConflictError: there is a branch of that name, or another process keeps moving the log.
-    """
+    """Create a branch of a store whose write lock `writer` holds; return the path of its file."""
     above = branch_folder(file)
     folder = f"{above}/{name}"
     if os.path.exists(folder):
@@ -533,11 +520,7 @@ def branches_of(file: str) -> list[Branch]:
 
 
 def drop(file: str, name: str) -> None:
-    """Remove a branch with all that was written to it.
-
-    Raises:
-        NotFoundError: there is no such branch.
-    """
+    """Remove a branch with all that was written to it."""
     above = branch_folder(file)
     gone = f"{above}/{GONE}{uuid.uuid4().hex}"
     try:

@@ -50,8 +50,7 @@ if TYPE_CHECKING:
 MEMORY = ":memory:"
 PAGE_BYTES = 1_024
 """Bytes. A commit writes a few bytes each to some thirty pages, and a page is written whole: a
-quarter
-of SQLite's usual size makes the log three times smaller (bench.write_volume)."""
+quarter of SQLite's usual size makes the log three times smaller (bench.write_volume)."""
 SMALLEST_BYTES = 512  # the smallest page of SQLite; a shorter file is not a database
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}  # SQLite's setting for `durability`
 BUDGET_KIB = 131_072
@@ -232,11 +231,7 @@ def connect_somehow(
 
 
 def check_format(con: apsw.Connection, path: str) -> int:
-    """Return the file's format version; 0 for a new, empty file.
-
-    Raises:
-        FormatError: another program's database, or a newer format than this version reads.
-    """
+    """Return the file's format version; 0 for a new, empty file."""
     # One statement, so one snapshot: another process may be creating the store.
     found: Any = con.execute(
         "SELECT (SELECT application_id FROM pragma_application_id), "
@@ -293,23 +288,19 @@ class FileSession(SqlSession):
         super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
-        """Run one statement."""
         self.context.statements += 1
         return self._run(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> None:
-        """Run one statement for many rows; it counts once."""
         self.context.statements += 1
         self._run_many(sql, rows)
 
     def stream(self, sql: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
-        """Yield the rows of a whole table without holding all of them in memory."""
         return iter(self.execute(sql, values))
 
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
-        """Insert rows; `conflict` follows ON CONFLICT."""
         sql = _insert(table, tuple(columns), conflict)
         if self._sums is None or table in SUMMED:
             self.executemany(sql, rows)
@@ -322,15 +313,12 @@ class FileSession(SqlSession):
             self._sums.follow(self.con)
 
     def among(self, rows: Sequence[int]) -> Any:
-        """Return rows as an array for `IN`; 0 matches no row."""
         return apsw.carray(array("q", rows or (0,)))
 
     def texts(self) -> FileTextIndex:
-        """Return the full-text index."""
         return FileTextIndex(self)
 
     def scan(self) -> FileScan:
-        """Return the whole tables."""
         from worlddb.store.sqlite.table_audit import FileScan
 
         return FileScan(self)
@@ -349,13 +337,11 @@ class FileSession(SqlSession):
         return self.one(sql, (name,)) is not None
 
     def one(self, sql: str, values: tuple[Any, ...]) -> int | None:
-        """Return the first column of the first row, an integer, or None."""
         self.context.statements += 1
         found: int | None = self._run(sql, values).get
         return found
 
     def rows(self, sql: str, values: tuple[Any, ...]) -> list[int]:
-        """Return the only column of all rows, integers."""
         self.context.statements += 1
         return [row for (row,) in self._run(sql, values)]
 
@@ -389,11 +375,9 @@ class FileTextIndex:
         return found
 
     def match(self, words: Sequence[str], most: int) -> list[TextHit]:
-        """Return the nodes that have any of the words, best first."""
         return self._ranked(" OR ".join(map(_quoted, words)), most)
 
     def match_all(self, words: Sequence[str], phrase: bool, most: int) -> list[TextHit]:
-        """Return the nodes that have all words, or have them as a phrase, best first."""
         return self._ranked(_quoted(" ".join(words)) if phrase else _all_of(words), most)
 
     def _ranked(self, expression: str, most: int) -> list[TextHit]:
@@ -401,17 +385,14 @@ class FileTextIndex:
         return list(map(TextHit._make, self._session.execute(sql, (expression, most))))
 
     def latest(self, words: Sequence[str], most: int) -> list[int]:
-        """Return the newest nodes that have all words, newest first."""
         sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid DESC LIMIT ?"
         return self._session.rows(sql, (_all_of(words), most))
 
     def named(self, words: str) -> list[int]:
-        """Return the nodes whose name has the words as a phrase, by row."""
         sql = "SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
         return self._session.rows(sql, (f"name : {_quoted(words)}",))
 
     def average_length(self) -> float:
-        """Return how many words a node has on average."""
         body = self._session.execute("SELECT block FROM texts_data WHERE id = 1").get
         nodes, *columns = _varints(body if isinstance(body, bytes) else b"")
         return sum(columns) / nodes if nodes else 0.0

@@ -147,8 +147,8 @@ def free_name(name: str) -> str:
 class KeptCopy(Protocol):
     """The copy of a store that is being migrated."""
 
-    def tell(self) -> None: ...  # noqa: D102
-    def drop(self) -> None: ...  # noqa: D102
+    def tell(self) -> None: ...
+    def drop(self) -> None: ...
 
 
 def migrate(

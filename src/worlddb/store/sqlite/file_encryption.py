@@ -52,12 +52,7 @@ class StoreKey:
     __slots__ = ("_derived", "_passphrase", "_raw")
 
     def __init__(self, given: Given) -> None:
-        """Read a key.
-
-        Raises:
-            InvalidInputError: it is neither text, nor 32 bytes, nor a path.
-            StoreKeyError: the file of the key cannot be read, or the encrypting SQLite is missing.
-        """
+        """Read a key."""
         if isinstance(given, os.PathLike):
             given = _in_file(os.fspath(given))
         if isinstance(given, str):
@@ -114,16 +109,10 @@ class SideSeal:
         self._cipher = AESGCM(key)
 
     def close(self, data: bytes) -> bytes:
-        """Return data encrypted, so that only a holder of the key can read it."""
         nonce = os.urandom(NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, data, None)
 
     def open(self, sealed: bytes) -> bytes:
-        """Return the decrypted data.
-
-        Raises:
-            StoreKeyError: another key was used, or the data is damaged.
-        """
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -171,11 +160,7 @@ def _in_file(path: str) -> str | bytes:
 
 
 def make_key_file(path: str) -> bool:
-    """Write a new random key to a new file, for its owner alone; return False if there was one.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Write a new random key to a new file, for its owner alone; return False if there was one."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -196,9 +181,6 @@ def destroy_key_file(path: str) -> bool:
 
     Nobody can then read what it has encrypted, including copies and backups, without another copy
     of the key. A flash disk may keep the old bytes for a while.
-
-    Raises:
-        StorageError: the file cannot be written or removed.
     """
     try:
         with open(path, "r+b", buffering=0) as file:
@@ -253,11 +235,7 @@ def is_encrypted(path: str) -> bool:
 
 
 def refuse_wrong_key(path: str, key: StoreKey | None) -> None:
-    """Raise if the key is the reason why SQLite cannot read a file.
-
-    Raises:
-        StoreKeyError: the key is missing or wrong, or the file is not encrypted.
-    """
+    """Raise if the key is the reason why SQLite cannot read a file."""
     if key is not None and head_of(path).startswith(MAGIC):
         raise StoreKeyError(
             f"{path}: is not encrypted, but a key is given; leave the key out, or encrypt the "

@@ -38,12 +38,31 @@ _BESIDE_PARTIAL = ("-journal", "-wal", "-shm")
 _WHAT_TO_MOUNT = "to use a store in a container, mount the folder of the store, not the single file"
 
 
-def refuse_second_name(path: str, file: str) -> None:
-    """Refuse to open a file that has two names, or that is mounted by itself.
+def private_opener(path: str, flags: int) -> int:
+    """Open a new file for its owner alone; the `opener` of `open`."""
+    return os.open(path, flags, PRIVATE)
 
-    Raises:
-        StorageError: it has, or is; the message says what to do.
-    """
+
+@contextmanager
+def locked_file(path: str, flags: int, what: str) -> Iterator[int]:
+    """Yield a private file that no other process has locked so; made if there is none."""
+    try:
+        while True:
+            file = private_opener(path, flags | os.O_CREAT)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.path.exists(path) and os.fstat(file).st_ino == os.stat(path).st_ino:
+                break
+            os.close(file)  # It was replaced while this process waited.
+    except OSError as error:
+        raise StorageError(f"{path}: {what}: {error.strerror}") from error
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def refuse_second_name(path: str, file: str) -> None:
+    """Refuse to open a file that has two names, or that is mounted by itself."""
     real = os.path.realpath(file)
     try:
         about = os.stat(real)
@@ -178,11 +197,6 @@ def why_read_only(path: str) -> str:
         "as its owner"
     )
 
-
-try:
-    import fcntl
-except ImportError:  # Windows, where locks belong to open files anyway.
-    fcntl = None  # type: ignore[assignment]
 
 HAS_LOCKS = sys.platform == "linux" and sys.maxsize > 1 << 32  # locks that belong to an open file
 ALONE_BYTE = 0x40000002

@@ -338,11 +338,7 @@ class Gate:
 
 
 def close_connection(con: apsw.Connection, path: str) -> None:
-    """Close a connection, after another thread's call in it has ended.
-
-    Raises:
-        ConflictError: that call did not end in time.
-    """
+    """Close a connection, after another thread's call in it has ended."""
     deadline = time.monotonic() + CLOSING_S_MAX
     while True:
         try:
@@ -368,11 +364,7 @@ class FileWatch:
     """
 
     def __init__(self, path: str, file: str | None, con: apsw.Connection) -> None:
-        """Record the files of an open connection.
-
-        Raises:
-            StorageError: the file was replaced while the connection waited for it.
-        """
+        """Record the files of an open connection."""
         self._path = path
         self._file = file
         self._found = None if file is None else _identity(os.stat(file))
@@ -393,9 +385,6 @@ class FileWatch:
         """Raise StorageError if a path leads to another file or none, or the file has two names.
 
         A second name does not matter for reading.
-
-        Raises:
-            LostLogError: it is the log; its content can still be moved into the file.
         """
         if self._file is None or self._found is None:
             return

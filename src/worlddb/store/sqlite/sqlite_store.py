@@ -20,7 +20,7 @@ import apsw
 from worlddb.errors import ConflictError, StorageError, StoreKeyError
 from worlddb.model.records import Branch
 from worlddb.store.commit_group import Mark, SharedCommit
-from worlddb.store.interface import Migration, Seal
+from worlddb.store.interface import Seal, StoreOptions
 from worlddb.store.sqlite import file_locks
 from worlddb.store.sqlite.branch_file import (
     branches_of,
@@ -53,7 +53,6 @@ from worlddb.store.sqlite.file_copy import (
     migrate_store,
     refuse_bad_target,
 )
-from worlddb.store.sqlite.file_encryption import StoreKey
 from worlddb.store.sqlite.file_locks import LOCKED_FILES, make_private
 from worlddb.store.sqlite.gate import (
     Checkpointer,
@@ -123,41 +122,26 @@ class FileTransaction:
 class SqliteStore:
     """A WorldDB store in a SQLite file, or in memory."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        clock: Callable[[], int],
-        random_bytes: Callable[[int], bytes],
-        read_only: bool,
-        create: bool,
-        durability: str,
-        busy_timeout_s: float,
-        verify_reads: bool = True,
-        migration: Migration = "copy",
-        key: StoreKey | None = None,
-    ) -> None:
+    def __init__(self, path: str, options: StoreOptions) -> None:
         self.path = path
-        self._key = key
-        self._clock = clock
-        self._busy_timeout_s = busy_timeout_s
-        self._durability = durability
+        self._options = options
+        self._key = key = options.key
         self._settings: tuple[float, bool] | None = None
         self._local = threading.local()
         self._idle: list[TableReader] = []
-        self._context = SessionContext(verify_reads, random_bytes)
+        self._context = SessionContext(options.verify_reads, options.random_bytes)
         self._immutable = False
         self._view: OldStoreView | None = None
         self._holder = object()
         self._pages = PageCache()
         self._sums = TableSums()
-        self._gate = Gate(path, busy_timeout_s)
+        self._gate = Gate(path, options.busy_timeout_s)
         transaction = FileTransaction(lambda: self._writer, self._refuse_lost_log)
         self._shared = SharedCommit(self._gate, transaction)
         refuse_bad_path(path)
         # The process may change its working directory while the store is open.
         self._file = MEMORY if path == MEMORY else os.path.abspath(path)
-        if read_only and path == MEMORY:
+        if options.read_only and path == MEMORY:
             raise StorageError(":memory: is new and empty; open it to write")
         if key is not None and path == MEMORY:
             raise StoreKeyError(":memory: is never written to a disk; leave the key out")
@@ -167,12 +151,12 @@ class SqliteStore:
             if trunk_of(self._file) is not None:
                 refuse_lost_base(self._file, key)
             try:
-                self._writer = self._open_writer(read_only, create, migration)
+                self._writer = self._open_writer()
             except (apsw.NotADBError, StoreKeyError):
                 if key is None:
                     raise
                 # Another process has just created the file, with its own salt for the passphrase.
-                self._writer = self._open_writer(read_only, create, migration)
+                self._writer = self._open_writer()
             in_file = path != MEMORY and not self._immutable
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
@@ -186,7 +170,9 @@ class SqliteStore:
             ours = self._writer, self._gate, self._watch
             self._checkpointer = Checkpointer(self._file, key, *ours)
 
-    def _open_writer(self, read_only: bool, create: bool, kind: Migration) -> apsw.Connection:
+    def _open_writer(self) -> apsw.Connection:
+        read_only, create = self._options.read_only, self._options.create
+        kind, timeout_s = self._options.migration, self._options.busy_timeout_s
         if (read_only or not create) and self.path != MEMORY:
             if not os.path.exists(self.path):
                 raise StorageError(f"{self.path}: does not exist; create it by opening it to write")
@@ -197,7 +183,7 @@ class SqliteStore:
             self.path,
             self._file,
             self._key,
-            busy_timeout_s=self._busy_timeout_s,
+            busy_timeout_s=timeout_s,
             create=create and not read_only,
         )
         try:
@@ -213,7 +199,6 @@ class SqliteStore:
             if self.read_only:
                 con.execute("PRAGMA query_only = ON")
             else:
-                timeout_s = self._busy_timeout_s
                 migrate_store(con, self.path, self._file, self._key, timeout_s, kind)
                 teach_writer(con)
                 self._sums.follow(con)
@@ -235,7 +220,6 @@ class SqliteStore:
 
     @property
     def statements(self) -> int:
-        """How many SQL statements this store has run; a statement for many rows counts once."""
         return self._context.statements
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -293,14 +277,15 @@ class SqliteStore:
 
     def _connect(self, *, read_only: bool) -> apsw.Connection:
         options = {"read_only": read_only, "create": False}
-        return connect(self._file, self._key, busy_timeout_s=self._busy_timeout_s, **options)
+        return connect(
+            self._file, self._key, busy_timeout_s=self._options.busy_timeout_s, **options
+        )
 
     def _give_back(self, reader: TableReader) -> None:
         session, con = reader.session, reader.con
         session.forget()
         # A rollback instead of a commit also drops FTS5's cache of its own structure, which would
-        # be
-        # stale after another connection's write.
+        # be stale after another connection's write.
         with suppress(apsw.Error):
             if con.in_transaction:
                 session.execute("ROLLBACK")
@@ -336,12 +321,10 @@ class SqliteStore:
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """Keep the store open for a block, and turn database errors into WorldDB errors."""
         with self._gate.reading(), translated(self.path):
             yield
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn database errors inside a transaction into WorldDB errors."""
         return translated(self.path)
 
     @contextmanager
@@ -352,7 +335,7 @@ class SqliteStore:
         """
         self._refuse_read_only()
         with translated(self.path), self._landing(joins=together and self.path != MEMORY):
-            self._transaction.begin(self._clock)
+            self._transaction.begin(self._options.clock)
             yield self._transaction
             self._pages.landed()
 
@@ -428,11 +411,13 @@ class SqliteStore:
             self._renew_writer()
         con = self._writer
         PAGE_BUDGET.share(con)
-        patience_s = self._busy_timeout_s if patience_s is None else patience_s
+        patience_s = self._options.busy_timeout_s if patience_s is None else patience_s
         if self._settings != (patience_s, is_derived):
             self._settings = None
             con.set_busy_timeout(int(patience_s * 1000))
-            con.pragma("synchronous", SYNCHRONOUS["normal" if is_derived else self._durability])
+            con.pragma(
+                "synchronous", SYNCHRONOUS["normal" if is_derived else self._options.durability]
+            )
             self._settings = patience_s, is_derived
         return con
 
@@ -480,14 +465,12 @@ class SqliteStore:
                 found = [str(line) for (line,) in reader.session.execute(sql)]
         else:
             # A new connection: FTS5 checks against its cache of the index, which is stale in a
-            # connection that
-            # searched before the last commit.
+            # connection that searched before the last commit.
             with self.using(), closing(self._connect_to_read()) as con:
                 found = [str(line) for (line,) in con.execute(sql)]
         return [] if found == ["ok"] else found
 
     def clean(self) -> bool:
-        """Remove deleted and overwritten texts from the disk; False while a reader needs them."""
         self._refuse_read_only()
         self.refuse_branches("cleaned")
         with translated(self.path):
@@ -507,7 +490,6 @@ class SqliteStore:
         return not Path(f"{os.path.realpath(self._file)}-wal").stat().st_size
 
     def backup(self, path: str) -> None:
-        """Copy the last commit's state to `path` while readers and writers go on."""
         refuse_bad_target(path)
         like = self._file if os.path.exists(self._file) else None
         with self.read() as reader, translated(path):
@@ -526,7 +508,7 @@ class SqliteStore:
             writer.execute("BEGIN IMMEDIATE")
             try:
                 head = TableReader(FileSession(writer, self._context)).head()
-                now = max(self._clock(), head.time)
+                now = max(self._options.clock(), head.time)
                 about = {"fork": head.seq, "hash": head.hash.hex(), "time": now, "actor": actor}
                 fork(self._file, writer, name, about, self._key)
             finally:
@@ -534,7 +516,6 @@ class SqliteStore:
         return next(row for row in self.branches() if row.name == name)
 
     def branches(self) -> list[Branch]:
-        """Return the branches of the store, by name."""
         return [] if self.path == MEMORY else branches_of(self._file)
 
     def drop_branch(self, name: str) -> None:
@@ -545,7 +526,6 @@ class SqliteStore:
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
 
     def refuse_branches(self, what: str) -> None:
-        """Refuse an operation on a branch, or on a store that has branches."""
         if names := ", ".join(row.name for row in self.branches()):
             raise ConflictError(
                 f"{self.path}: cannot be {what} while its branches ({names}) hold copies of what "
@@ -566,7 +546,6 @@ class SqliteStore:
         """Return None: files beside the store are used instead."""
 
     def side_seal(self, salt: bytes | None = None) -> Seal | None:
-        """Return the seal of the files beside the store; None if the store is not encrypted."""
         return None if self._key is None else self._key.seal(self._file, salt)
 
     def size_bytes(self) -> int:

@@ -47,7 +47,6 @@ class FileScan(TableScan):
         ]
 
     def edited_tables(self) -> list[str]:
-        """Return the derived tables with rows that another program changed, added or removed."""
         return edited_tables(self._con)
 
     def text_problems(self) -> list[str]:

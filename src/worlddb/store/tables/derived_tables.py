@@ -129,7 +129,6 @@ class SetPagesTable:
         self._session = session
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page; inside a write transaction, with that transaction's changes."""
         found = self._session.execute(
             "SELECT fork, body FROM pages WHERE world = ? AND kind = ? AND path = ?",
             (world, kind, path),
@@ -203,7 +202,6 @@ class TransactionJournal:
         session.warm = self._cache.warm
 
     def insert_commit(self, row: CommitRow) -> None:
-        """Write the journal's row, the last call of a transaction that changed something."""
         self._cache.leads_to(row.seq, row.hash)
         self._journal.insert_commit(row)
 
@@ -217,7 +215,6 @@ class SetPagesWriter:
         self._cache = cache
 
     def page(self, world: int, kind: int, path: str) -> SetPage | None:
-        """Return one page; inside a write transaction, with that transaction's changes."""
         key = (world, kind, path)
         if key not in self._cache:
             self._cache[key] = self._table.page(world, kind, path)
@@ -249,13 +246,11 @@ class SetPagesWriter:
     def put_pages(
         self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
     ) -> None:
-        """Change pages of a set, by path; None removes one."""
         for path, page in pages.items():
             changed = None if page is None else SetPage(bool(page[0]), page[1])
             self._cache.change((world, kind, path), changed)
 
     def keep_changes(self, changes: Sequence[SetChange]) -> None:
-        """Store this commit's changes of sets: as waiting changes, or in the pages."""
         if not changes:
             return
         self._cache.waiting += size_of(changes)
@@ -266,7 +261,6 @@ class SetPagesWriter:
             self._session.insert("waiting", ("seq", "body"), [(seq, encode(seq, changes))])
 
     def write_pages(self) -> None:
-        """Write all changed pages now, so that no change waits."""
         cache = self._cache
         put, gone = [], []
         for key in sorted(cache.unwritten):
@@ -294,7 +288,6 @@ class LookupTable:
         self._session = session
 
     def is_begun(self) -> bool:
-        """Return whether `set_reached` was ever called; only then are moved nodes recorded."""
         return self.reached() is not NOT_BEGUN
 
     def reached(self) -> LookupsReached:
@@ -307,7 +300,6 @@ class LookupTable:
         return session.reached
 
     def set_reached(self, node: int, note: int) -> None:
-        """Record how far the index has come, and forget the moved nodes."""
         session = self._session
         self.reached()
         session.put("lookups_reached", ("number",), ("node", "note"), [(0, node, note)])
@@ -316,33 +308,27 @@ class LookupTable:
         session.reached, session.has_moved = LookupsReached(node, note), False
 
     def moved(self) -> list[int]:
-        """Return the nodes that were moved or erased since they were indexed, by row."""
         self.reached()
         if not self._session.has_moved:
             return []
         return self._session.rows("SELECT node FROM lookups_moved ORDER BY node", ())
 
     def names(self, world: int) -> int:
-        """Return how many named nodes were counted in a world."""
         sql = "SELECT names FROM lookups_worlds WHERE world = ?"
         return self._session.one(sql, (world,)) or 0
 
     def add_names(self, names: Mapping[int, int]) -> None:
-        """Add to the number of named nodes of worlds."""
         if names:
             counted = "(world) DO UPDATE SET names = lookups_worlds.names + excluded.names"
             self._session.insert("lookups_worlds", ("world", "names"), names.items(), counted)
 
     def put(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Add (key, node) pairs; a pair that is there stays."""
         self._session.insert("lookups", ("key", "node"), rows, "DO NOTHING")
 
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
-        """Return up to `most` nodes of each key, newest first; every key is in the answer."""
         return self._nodes_by_key(_FIND, keys, most) if most > 0 else {key: [] for key in keys}
 
     def find_rare(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
-        """Return the nodes of each key, newest first; none of a key with more than `most`."""
         return self._nodes_by_key(_FIND_RARE, keys, most)
 
     def _nodes_by_key(self, sql: str, keys: Sequence[int], most: int) -> dict[int, list[int]]:
@@ -355,7 +341,6 @@ class LookupTable:
         return found
 
     def counts(self, keys: Iterable[int]) -> dict[int, int]:
-        """Return how many nodes have each key, each counted up to 1,000."""
         wanted = dict.fromkeys(keys)
         if not wanted:
             return {}
@@ -364,7 +349,6 @@ class LookupTable:
         )
 
     def attributes(self, nodes: Sequence[int]) -> list[AttributesRow]:
-        """Return the attributes of nodes, one row for each time they were stated, latest last."""
         warm = self._session.warm
         if warm is None or len(nodes) > WARM_BATCH:
             among = self._session.among(list(nodes))
@@ -376,7 +360,6 @@ class LookupTable:
         return [found for node in nodes for found in warm.attributes[node]]
 
     def attributes_after(self, note: int) -> list[AttributesRow]:
-        """Return the attributes that notes above row `note` state, latest last."""
         return self._attributes("row > ?", (note,))
 
     def _attributes(self, where: str, values: tuple[Any, ...]) -> list[AttributesRow]:
@@ -402,11 +385,9 @@ class EmbeddingTables:
         self._session = session
 
     def models(self) -> list[ModelRow]:
-        """Return all models, the active one first."""
         return [ModelRow(*row) for row in self._session.execute(MODELS_SQL)]
 
     def add_model(self, ident: str, dim: int, pooling: str) -> ModelRow:
-        """Add a model without vectors; the first one of a store is active."""
         self._session.execute(
             "INSERT INTO models (number, id, dim, active, pooling, embedded, composed, seq) "
             "SELECT coalesce(max(number), 0) + 1, ?, ?, CASE WHEN count(*) = 0 THEN 1 ELSE 0 END, "
@@ -420,29 +401,24 @@ class EmbeddingTables:
         return model
 
     def activate(self, number: int) -> None:
-        """Make a model the active one, and drop all others with their vectors."""
         self._session.execute("DELETE FROM models WHERE number != ?", (number,))
         for table in EMBEDDING_TABLES:
             self._session.execute(f"DELETE FROM {table} WHERE model != ?", (number,))
         self._session.execute("UPDATE models SET active = 1")
 
     def set_embedded(self, number: int, node: int) -> None:
-        """Record up to which node a model has vectors."""
         self._session.execute("UPDATE models SET embedded = ? WHERE number = ?", (node, number))
 
     def set_composed(self, number: int, node: int, seq: int) -> None:
-        """Record up to which node, as of which commit, worlds are composed."""
         sql = "UPDATE models SET composed = ?, seq = ? WHERE number = ?"
         self._session.execute(sql, (node, seq, number))
 
     def start_pools(self, number: int, pooling: str) -> None:
-        """Drop all pools of a model, to compose them again with another pooling."""
         self._session.execute("DELETE FROM pools WHERE model = ?", (number,))
         sql = "UPDATE models SET composed = 1, seq = -1, pooling = ? WHERE number = ?"
         self._session.execute(sql, (pooling, number))
 
     def vectors(self, number: int, nodes: list[int]) -> list[VectorRow]:
-        """Return the content vectors of those nodes that have one, in no order."""
         return list(map(VectorRow._make, self._of("vectors", "node, vector", number, nodes)))
 
     def _of(self, table: str, columns: str, number: int, nodes: list[int]) -> Iterable[Any]:
@@ -463,10 +439,6 @@ class EmbeddingTables:
         )
 
     def vectors_after(self, number: int, node: int, seq: int) -> Iterator[VectorRow]:
-        """Yield the effective vectors of nodes from `node` on, then of worlds composed after `seq`.
-
-        Each node once, by row in both parts; the vector of a pool goes before that of the content.
-        """
         whole = self._session.stream(
             "SELECT v.node, coalesce(p.vector, v.vector) FROM vectors v LEFT JOIN pools p "
             "ON p.model = v.model AND p.node = v.node WHERE v.model = ? AND v.node >= ? "
@@ -481,29 +453,24 @@ class EmbeddingTables:
         yield from map(VectorRow._make, composed)
 
     def composed_after(self, number: int, seq: int) -> set[int]:
-        """Return the worlds composed after `seq`, without their vectors."""
         sql = "SELECT node FROM pools WHERE model = ? AND seq > ?"
         return {row for (row,) in self._session.execute(sql, (number, seq))}
 
     def pools(self, number: int, nodes: list[int]) -> list[PoolRow]:
-        """Return the pools of those nodes that are composed worlds, in no order."""
         columns = "node, children, weight, total, vector"
         return list(map(PoolRow._make, self._of("pools", columns, number, nodes)))
 
     def put_vectors(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
-        """Write (node, content vector) pairs over what is there."""
         rows = ((number, node, vector) for node, vector in items)
         self._session.put("vectors", ("model", "node"), ("vector",), rows)
 
     def tokens(self, number: int, nodes: list[int]) -> list[VectorRow]:
-        """Return the word vectors of those nodes that have any, in no order."""
         sql = f"SELECT node, vectors FROM tokens WHERE model = ? AND node {IN} ORDER BY node"
         return list(
             map(VectorRow._make, self._session.execute(sql, (number, self._session.among(nodes))))
         )
 
     def without_tokens(self, number: int, after: int, most: int) -> list[int]:
-        """Return embedded nodes above row `after` with a text and no word vectors, by row."""
         sql = (
             "SELECT row FROM nodes WHERE row > ?2 "
             "AND row <= (SELECT embedded FROM models WHERE number = ?1) "
@@ -513,28 +480,23 @@ class EmbeddingTables:
         return self._session.rows(sql, (number, after, most))
 
     def put_tokens(self, number: int, items: Iterable[tuple[int, bytes]]) -> None:
-        """Write (node, word vectors) pairs over what is there."""
         rows = ((number, node, vectors) for node, vectors in items)
         self._session.put("tokens", ("model", "node"), ("vectors",), rows)
 
     def put_pools(self, number: int, pools: Iterable[PoolRow], seq: int) -> None:
-        """Write pools as composed at commit `seq` over what is there."""
         rows = ((number, *pool, seq) for pool in pools)
         columns = ("children", "weight", "total", "vector", "seq")
         self._session.put("pools", ("model", "node"), columns, rows)
 
     def all_vectors(self) -> Iterator[StoredVector]:
-        """Yield every content vector, by model and node."""
         sql = "SELECT model, node, vector FROM vectors ORDER BY model, node"
         return map(StoredVector._make, self._session.stream(sql))
 
     def all_tokens(self) -> Iterator[StoredTokens]:
-        """Yield the size of all word vectors, by model and node."""
         sql = "SELECT model, node, length(vectors) FROM tokens ORDER BY model, node"
         return map(StoredTokens._make, self._session.stream(sql))
 
     def all_pools(self) -> Iterator[StoredPool]:
-        """Yield every pool, by model and node."""
         sql = (
             "SELECT model, seq, node, children, weight, total, vector FROM pools "
             "ORDER BY model, node"

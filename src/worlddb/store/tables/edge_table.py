@@ -105,7 +105,6 @@ class EdgeTable:
         self._journal = journal
 
     def edge_row(self, ident: bytes) -> int | None:
-        """Return the row of the edge with this whole id."""
         self._session.need_index("edges_key")
         sql = "SELECT row FROM edges WHERE key = ? AND id = ?"
         return self._session.one(sql, (short_key(ident), ident))
@@ -133,7 +132,6 @@ class EdgeTable:
         return self._edges(*_of_types(f"e.{end} {IN}", [self._session.among(wanted)], types), known)
 
     def edges(self, rows: Iterable[int], known: int | None = None) -> list[EdgeRow]:
-        """Return edges by row, deleted ones too."""
         wanted = list(rows)
         if not wanted:
             return []
@@ -142,7 +140,6 @@ class EdgeTable:
     def edges_between(
         self, first: int, last: int, known: int | None = None, types: Iterable[str] | None = None
     ) -> list[EdgeRow]:
-        """Return the edges with rows from `first` to `last` as of `known`, deleted ones too."""
         where, values = "e.row BETWEEN ? AND ?", [first, last]
         return self._edges(*_of_types(where, values, types), known, deleted=True)
 
@@ -192,7 +189,6 @@ class EdgeTable:
     # -- writes ------------------------------------------------------------------------------------
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
-        """Insert edges: the only raw insert, for the reconciler and the replay of a journal."""
         warm = self._session.warm
         if warm is not None and (warm.outsiders or warm.plain):
             rows = list(rows)
@@ -201,15 +197,12 @@ class EdgeTable:
         self._session.insert("edges", NewEdge._fields, rows)
 
     def delete_edge(self, row: int) -> None:
-        """Delete an edge as of this commit; readers of earlier commits still see it."""
         self._session.execute("UPDATE edges SET gone = ? WHERE row = ?", (self._session.seq, row))
 
     def insert_premises(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Record (premise, inferred edge) pairs; a pair that is there stays."""
         self._session.insert("premises", PremiseRow._fields, rows, "DO NOTHING")
 
     def resting_on(self, edge: int) -> list[int]:
-        """Return the inferred edges that have this one as a premise, by row."""
         sql = "SELECT edge FROM premises WHERE premise = ? ORDER BY edge"
         return self._session.rows(sql, (edge,))
 
@@ -232,7 +225,6 @@ class HandledTables:
     def proposals(
         self, status: str | None = None, rows: Iterable[int] | None = None, known: int | None = None
     ) -> list[ProposalRow]:
-        """Return the proposals with a status that touch any of `rows`, as of `known`, by edge."""
         sql = "SELECT edge, low, high, status, tier, score, evidence FROM proposals WHERE born <= ?"
         chosen = None if rows is None else list(rows)
         if chosen == []:
@@ -251,7 +243,6 @@ class HandledTables:
         return [row for row in then if status is None or row.status == status]
 
     def has_proposals(self) -> bool:
-        """Return whether a merge was ever proposed."""
         return self._session.one("SELECT 1 FROM proposals LIMIT 1", ()) is not None
 
     def conflicts(
@@ -273,7 +264,6 @@ class HandledTables:
         return found
 
     def registrations(self) -> list[RegistrationRow]:
-        """Return the custom edge types, by the row of their world and by type."""
         found = self._session.execute(
             "SELECT n.id, r.type, r.version, r.functional FROM registrations r "
             "JOIN nodes n ON n.row = r.world ORDER BY r.world, r.type"
@@ -286,26 +276,21 @@ class HandledTables:
     # -- writes ------------------------------------------------------------------------------------
 
     def put_proposal(self, row: ProposalRow) -> None:
-        """Add a proposal."""
         self._session.insert("proposals", ProposalScan._fields, [(*row, self._session.seq)])
 
     def set_status(self, edge: int, status: str) -> None:
-        """Change the status of a proposal."""
         self._journal.change("proposal", "status", edge, status)
 
     def put_conflict(self, row: ConflictRow) -> None:
-        """Add a conflict."""
         values = (row.edge, row.low, row.high, row.reason, self._session.seq, None)
         self._session.insert("conflicts", ConflictScan._fields, [values])
 
     def settle_conflict(self, edge: int) -> None:
-        """Settle a conflict as of this commit."""
         self._session.execute(
             "UPDATE conflicts SET gone = ? WHERE edge = ?", (self._session.seq, edge)
         )
 
     def put_registration(self, world: int, type_: str, version: str, functional: bool) -> None:
-        """Add or replace a custom edge type of a world."""
         values = (world, type_, version, int(functional), self._session.seq)
         keys, columns = RegistrationScan._fields[:2], RegistrationScan._fields[2:]
         self._session.put("registrations", keys, columns, [values])
@@ -345,7 +330,6 @@ class WorldListing:
         self._session = session
 
     def latest(self, worlds: Iterable[int], before: int, now: int, most: int) -> list[int]:
-        """Return children and present members of worlds below row `before`, newest first."""
         pages = []
         for world in worlds:
             children = self._session.rows(_CHILDREN + _NEWEST, (world, before, most))
@@ -375,7 +359,6 @@ class WorldListing:
         return list(islice(dict.fromkeys(merge(*pages, reverse=True)), most))
 
     def holders(self, rows: Iterable[int]) -> set[int]:
-        """Return the worlds that nodes live in, or are members of at any time."""
         given = list(rows)
         sql = (
             f"SELECT parent FROM nodes WHERE row {IN} AND parent IS NOT NULL UNION SELECT source "
@@ -386,12 +369,10 @@ class WorldListing:
         )
 
     def ended(self, rows: Iterable[int], at: int) -> set[int]:
-        """Return those rows whose validity is over at `at`."""
         sql = f"SELECT row FROM nodes WHERE row {IN} AND valid_to <= ? ORDER BY row"
         return set(self._session.rows(sql, (self._session.among(list(rows)), at)))
 
     def traits(self, first: int, last: int) -> list[NodeTraits]:
-        """Return what never changes of the nodes from one row to another, by row."""
         sql = (
             "SELECT row, type, valid_from, CASE WHEN type = 'Turn' THEN name ELSE '' END "
             "FROM nodes WHERE row BETWEEN ? AND ? ORDER BY row"
@@ -399,19 +380,16 @@ class WorldListing:
         return list(map(NodeTraits._make, self._session.execute(sql, (first, last))))
 
     def ending(self, first: int, last: int) -> list[int]:
-        """Return the nodes from one row to another that have an end, by row."""
         sql = (
             "SELECT row FROM nodes WHERE row BETWEEN ? AND ? AND valid_to IS NOT NULL ORDER BY row"
         )
         return self._session.rows(sql, (first, last))
 
     def ended_later(self) -> list[int]:
-        """Return the nodes whose end was changed after they were written, by row."""
         sql = "SELECT DISTINCT row FROM history WHERE field = 'node.valid_to' ORDER BY row"
         return self._session.rows(sql, ())
 
     def typed(self, world: int, type_: str, start: str, after: int, most: int) -> list[int]:
-        """Return children above row `after` of a type whose names begin with `start`, by row."""
         sql = (
             "SELECT row FROM nodes WHERE parent = ? AND row > ? AND type = ? AND name >= ? "
             "AND name < ? ORDER BY row LIMIT ?"
@@ -426,7 +404,6 @@ class WorldSweep:
         self._session = session
 
     def worlds(self) -> list[int]:
-        """Return all worlds that have a child or a member, by row."""
         sql = (
             "SELECT parent FROM nodes WHERE parent IS NOT NULL GROUP BY parent "
             "UNION SELECT source FROM edges WHERE type = 'contains' AND gone IS NULL "
@@ -435,7 +412,6 @@ class WorldSweep:
         return self._session.rows(sql, ())
 
     def inside(self, worlds: Iterable[int]) -> list[InsideRow]:
-        """Return the children and members of worlds, ended ones too, by world and row."""
         rows = list(worlds)
         columns = (
             "n.row, n.type, n.content != '', n.name != '', n.state IS NOT NULL, n.born, "
@@ -457,7 +433,6 @@ class WorldSweep:
     def covers(
         self, rows: Iterable[int], types: Sequence[str], direction: Direction = "out"
     ) -> list[CoverRow]:
-        """Return the undeleted edges of some types that leave or enter nodes, by row."""
         self._session.need_index("edges_source", "edges_target")
         marks = ", ".join("?" * len(types)) or "NULL"
         end = "source" if direction == "out" else "target"
@@ -507,7 +482,6 @@ class WorldSweep:
         return list(map(ClaimEdge._make, found))
 
     def noted(self, rows: Iterable[int], start: str) -> dict[int, list[str]]:
-        """Return the sources of nodes that begin with `start`."""
         sql = (
             f"SELECT node, text FROM notes WHERE node {IN} AND kind = 'source' "
             "AND instr(text, ?) = 1 ORDER BY node, row"
@@ -518,7 +492,6 @@ class WorldSweep:
         return found
 
     def summaries_in(self, worlds: Iterable[int], start: str) -> list[SummaryRow]:
-        """Return the summaries in worlds that have a source which begins with `start`, by row."""
         sql = (
             f"SELECT n.parent, n.row, n.valid_to FROM nodes n WHERE n.parent {IN} "
             "AND n.type = 'Summary' AND EXISTS (SELECT 1 FROM notes t WHERE t.node = n.row "
@@ -549,7 +522,6 @@ class WorldSweep:
         return list(map(WholeSummary._make, found))
 
     def summaries_below(self, rows: Iterable[int]) -> list[SummaryEnd]:
-        """Return the summaries that summaries were derived from."""
         sql = (
             "SELECT n.row, n.valid_to FROM edges e CROSS JOIN nodes n ON n.row = e.target "
             f"WHERE e.source {IN} AND e.type = 'derived_from' AND e.gone IS NULL "
@@ -560,7 +532,6 @@ class WorldSweep:
         )
 
     def typed(self, type_: str) -> Iterator[CauseRow]:
-        """Yield every edge of a type, deleted ones too, by row."""
         sql = (
             "SELECT row, id, source, target, world, valid_from, valid_to, "
             "CASE WHEN instr(metadata, '\"inferred\":true') > 0 THEN metadata END, gone "
@@ -569,7 +540,6 @@ class WorldSweep:
         return map(CauseRow._make, self._session.execute(sql, (type_,)))
 
     def recalls(self, rows: Iterable[int]) -> list[RecallRow]:
-        """Return age, recalls and links of nodes, by row."""
         joined, counted = "", "0, NULL"
         if self._session.need_table("recalls"):
             joined = "LEFT JOIN recalls r ON r.node = n.row"
@@ -584,7 +554,6 @@ class WorldSweep:
         )
 
     def add_recalls(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Add (node, how often, when last) to the counts; inside `Store.derive` alone."""
         self._session.need_table("recalls", is_written=True)
         self._session.insert(
             "recalls",

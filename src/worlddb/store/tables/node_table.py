@@ -104,7 +104,6 @@ class NodeTable:
     # -- ids ---------------------------------------------------------------------------------------
 
     def node_row(self, ident: bytes) -> int | None:
-        """Return the row of the node with this whole id."""
         session = self._session
         warm = session.warm
         row = session.node_rows.get(ident)
@@ -128,7 +127,6 @@ class NodeTable:
         return row
 
     def ids_like(self, table: str, prefix: str, limit: int) -> list[Id]:
-        """Return up to `limit` ids of "nodes" or "edges" that begin with a hex prefix, sorted."""
         self._session.need_index("nodes_key", "edges_key")
         low = short_key(bytes.fromhex(prefix[:_KEY_NIBBLES].ljust(_KEY_NIBBLES, "0")))
         high = short_key(bytes.fromhex(prefix[:_KEY_NIBBLES].ljust(_KEY_NIBBLES, "f")))
@@ -144,7 +142,6 @@ class NodeTable:
         return ids
 
     def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
-        """Return where the nodes with these ids are; ids of no node are left out."""
         warm = self._session.warm
         if warm is None or len(idents) > WARM_BATCH:
             return self._look_up(idents)
@@ -241,7 +238,6 @@ class NodeTable:
         return row, node
 
     def bodies(self, rows: Iterable[int], known: int | None = None) -> Iterator[BodyRow]:
-        """Return the searchable part of nodes by row, as of commit `known`."""
         wanted = list(rows)
         if not wanted:
             return iter(())
@@ -287,7 +283,6 @@ class NodeTable:
         return found[row]
 
     def worlds(self, rows: Iterable[int]) -> dict[int, World]:
-        """Return the fields that the states of worlds are hashed from, by row."""
         wanted = list(rows)
         if wanted == [ROOT_ROW]:
             return {ROOT_ROW: _ROOT_WORLD._replace(state=self._journal.root_state(None))}
@@ -311,7 +306,6 @@ class NodeTable:
     def children(
         self, row: int, known: int | None = None, after: int = 0, limit: int | None = None
     ) -> list[int]:
-        """Return the rows above `after` that live in a world, by row."""
         self._session.need_index("nodes_parent")
         sql = "SELECT row FROM nodes WHERE parent = ? AND row > ? ORDER BY row LIMIT ?"
         if known is None:
@@ -324,7 +318,6 @@ class NodeTable:
         return sorted(child for child in rows if then.get(child) == row)[:limit]
 
     def children_of(self, rows: Iterable[int]) -> list[int]:
-        """Return the rows that live in any of some worlds now, in no order."""
         return self._session.rows(
             f"SELECT row FROM nodes WHERE parent {IN} ORDER BY parent, row",
             (self._session.among(list(rows)),),
@@ -354,7 +347,6 @@ class NodeTable:
         return warm is not None and warm.is_plain(self._session, world)
 
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
-        """Return those nodes whose validity some commit up to `known` has closed."""
         wanted = list(rows)
         if not wanted:
             return set()
@@ -390,14 +382,12 @@ class NodeTable:
         return [row for rows in found.values() for row in rows]
 
     def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
-        """Return the last `most` nodes with one of these content keys and this time of creation."""
         self._session.need_index("nodes_content")
         sql = f"{_BODY} WHERE content_key {IN} AND created_at = ? ORDER BY row DESC LIMIT ?"
         found = self._session.execute(sql, (self._session.among(list(keys)), created_at, most))
         return list(map(BodyRow._make, found))
 
     def rows_named(self, names: Iterable[str]) -> list[int]:
-        """Return the rows with exactly these names, name by name and by row."""
         texts = self._session.texts()
         rows: list[int] = []
         for name in names:
@@ -421,7 +411,6 @@ class NodeTable:
         return found
 
     def aliases(self, rows: Iterable[int], known: int | None = None) -> list[AliasRow]:
-        """Return the aliases of nodes as of commit `known`, in no order."""
         wanted = list(rows)
         if not wanted:
             return []
@@ -443,19 +432,16 @@ class NodeTable:
         return list(map(AliasRow._make, self._session.execute(sql, values)))
 
     def rows_aliased(self, name: str) -> list[int]:
-        """Return the rows that have this alias; the case of ASCII letters does not matter."""
         sql = "SELECT node FROM notes WHERE kind = 'alias' AND text = ? COLLATE NOCASE ORDER BY row"
         return self._session.rows(sql, (name,))
 
     def aliases_after(self, note: int) -> list[AliasRow]:
-        """Return the aliases among the notes above row `note`."""
         sql = "SELECT node, text FROM notes WHERE row > ? AND kind = 'alias' ORDER BY row"
         return list(map(AliasRow._make, self._session.execute(sql, (note,))))
 
     # -- writes ------------------------------------------------------------------------------------
 
     def insert_nodes(self, rows: Sequence[NewNode]) -> None:
-        """Insert nodes; their texts come by `insert_texts`."""
         self._session.insert("nodes", NewNode._fields, rows)
         if (warm := self._session.warm) is None:
             return
@@ -468,33 +454,27 @@ class NodeTable:
                     warm.bodies[new.row] = BodyRow(*[getattr(new, at) for at in BodyRow._fields])
 
     def insert_notes(self, rows: Sequence[NoteRow]) -> None:
-        """Insert aliases, sources and metadata."""
         self._session.insert("notes", NoteRow._fields, rows)
         if self._session.warm is not None:
             self._session.warm.drop_notes([row.node for row in rows])
 
     def has_note(self, node: int, kind: str, text: str) -> bool:
-        """Return whether a node has this note."""
         sql = "SELECT 1 FROM notes WHERE node = ? AND kind = ? AND text = ?"
         return self._session.one(sql, (node, kind, text)) is not None
 
     def was_moved(self, row: int) -> bool:
-        """Return whether a node was ever moved to another world."""
         sql = "SELECT 1 FROM history WHERE field = 'node.parent' AND row = ? LIMIT 1"
         return self._session.one(sql, (row,)) is not None
 
     def is_erased(self, row: int) -> bool:
-        """Return whether a node was erased."""
         sql = "SELECT 1 FROM nodes WHERE row = ? AND created_at = ?"
         return self._session.one(sql, (row, ERASED)) is not None
 
     def born(self, row: int) -> int:
-        """Return the commit that wrote a node."""
         seq: int = self._session.execute("SELECT born FROM nodes WHERE row = ?", (row,)).get
         return seq
 
     def set_parent(self, row: int, parent: int) -> list[bytes]:
-        """Move a node and its outgoing edges; return the ids of those that are not deleted."""
         session = self._session
         session.need_index("edges_source")
         self._journal.change("node", "parent", row, parent)
@@ -505,7 +485,6 @@ class NodeTable:
         return [ident for (ident,) in session.execute(sql, (row,))]
 
     def set_states(self, rows: Sequence[StateChange]) -> None:
-        """Give worlds their new states; the root's is in the commit alone."""
         inner = [row for row in rows if row[0] != ROOT_ROW]
         if not inner:
             return

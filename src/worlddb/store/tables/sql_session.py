@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from worlddb.errors import CorruptionError
 from worlddb.store.reader_groups import TextSearch, WholeTables
@@ -75,6 +75,8 @@ WARM_CHARS = 1_000  # longer texts are not cached: names and most memories are s
 WARM_NEW_MAX = 64  # new nodes cached per commit: those that the next texts may mention, too
 WARM_BATCH = 2_000  # a larger read is not the write of a text, and is not cached
 WAY_OUT = "`worlddb check` lists all damage; restore a backup"
+
+R = TypeVar("R", bound=NamedTuple)
 
 Past = dict[tuple[str, int], Any]  # Former values by (field, row).
 
@@ -198,26 +200,26 @@ class DeferredIndexes(Protocol):
 
     names: set[str]
 
-    def keep(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
-    def analyse(self, pool: Executor) -> None: ...  # noqa: D102
-    def build(self) -> None: ...  # noqa: D102
+    def keep(self, rows: Iterable[NewText]) -> None: ...
+    def analyse(self, pool: Executor) -> None: ...
+    def build(self) -> None: ...
 
 
 class Found(Protocol):
     """The rows that a statement found."""
 
     @property
-    def get(self) -> Any: ...  # noqa: D102 - the first column of the first row, or None
-    def fetchone(self) -> Any: ...  # noqa: D102
-    def fetchall(self) -> Any: ...  # noqa: D102
+    def get(self) -> Any: ...  # the first column of the first row, or None
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...
 
 
 class TextTable(TextSearch, Protocol):
     """The full-text index of a session that may write."""
 
-    def insert(self, rows: Iterable[NewText]) -> None: ...  # noqa: D102
-    def erase(self, rows: Sequence[int]) -> None: ...  # noqa: D102
+    def insert(self, rows: Iterable[NewText]) -> None: ...
+    def erase(self, rows: Sequence[int]) -> None: ...
 
 
 class SqlSession(ABC):
@@ -269,8 +271,7 @@ class SqlSession(ABC):
         else:
             self.texts().insert(rows)
 
-    # -- implemented by each database
-    # ------------------------------------------------------------------
+    # -- implemented by each database --------------------------------------------------------------
 
     @abstractmethod
     def execute(self, sql: str, values: Any = None) -> Found:
@@ -358,7 +359,6 @@ class JournalTable:
         self._session = session
 
     def head(self) -> Head:
-        """Return the last commit; inside a write transaction, the one that it follows."""
         session = self._session
         if session.head is None:
             found = session.execute(HEAD_SQL).fetchone()
@@ -368,12 +368,10 @@ class JournalTable:
         return session.head
 
     def commit_at(self, time: int) -> int | None:
-        """Return the last commit at or before `time`, None before the first."""
         found = self._session.one(_COMMIT_AT, (self.head().seq, time))
         return None if found is None or found < 0 else found
 
     def commits(self, after: int, limit: int | None, newest_first: bool) -> list[CommitRow]:
-        """Return up to `limit` commits with a number above `after`, by number."""
         order = "DESC" if newest_first else "ASC"
         found = self._session.execute(
             f"SELECT {', '.join(CommitRow._fields)} FROM commits WHERE seq > ? "
@@ -383,7 +381,6 @@ class JournalTable:
         return [CommitRow(*row) for row in found]
 
     def state_count(self, row: int) -> int:
-        """Return how many commits have changed the state of a world."""
         sql = "SELECT count(*) FROM history WHERE field = 'node.state' AND row = ?"
         return self._session.one(sql, (row,)) or 0
 
@@ -427,7 +424,6 @@ class JournalTable:
         self._session.execute(f"UPDATE {kind}s SET {column} = ? WHERE {key} = ?", (value, row))
 
     def set_valid_to(self, kind: str, row: int, valid_to: int) -> None:
-        """Close the validity of a node (`kind` "node") or an edge ("edge")."""
         self.change(kind, "valid_to", row, valid_to)
 
     def insert_commit(self, row: CommitRow) -> None:
@@ -441,74 +437,52 @@ class TableScan:
     def __init__(self, session: SqlSession) -> None:
         self._session = session
 
-    def _rows(
-        self, table: str, fields: Sequence[str], first: int, last: int | None
-    ) -> Iterator[tuple[Any, ...]]:
-        listed = f"SELECT {', '.join(fields)} FROM {table}"
+    def _all(self, row: type[R], table: str, order: str) -> Iterator[R]:
+        sql = f"SELECT {', '.join(row._fields)} FROM {table} ORDER BY {order}"
+        return map(row._make, self._session.stream(sql))
+
+    def _part(self, row: type[R], table: str, first: int, last: int | None) -> Iterator[R]:
         if last is None:
-            return self._session.stream(f"{listed} ORDER BY row")
-        return self._session.stream(
-            f"{listed} WHERE row BETWEEN ? AND ? ORDER BY row", (first, last)
-        )
+            return self._all(row, table, "row")
+        sql = f"SELECT {', '.join(row._fields)} FROM {table} WHERE row BETWEEN ? AND ? ORDER BY row"
+        return map(row._make, self._session.stream(sql, (first, last)))
 
     def nodes(self, first: int = 0, last: int | None = None) -> Iterator[NodeScan]:
-        """Yield the nodes from row `first` to `last`; all of them if `last` is None."""
-        return map(NodeScan._make, self._rows("nodes", NodeScan._fields, first, last))
+        return self._part(NodeScan, "nodes", first, last)
 
     def edges(self, first: int = 0, last: int | None = None) -> Iterator[EdgeScan]:
-        """Yield the edges from row `first` to `last`; all of them if `last` is None."""
-        return map(EdgeScan._make, self._rows("edges", EdgeScan._fields, first, last))
+        return self._part(EdgeScan, "edges", first, last)
 
     def notes(self, first: int = 0, last: int | None = None) -> Iterator[NoteRow]:
-        """Yield the notes from row `first` to `last`; all of them if `last` is None."""
-        return map(NoteRow._make, self._rows("notes", NoteRow._fields, first, last))
+        return self._part(NoteRow, "notes", first, last)
 
     def history(self) -> Iterator[HistoryRow]:
-        """Yield all former values, by field, row and commit."""
-        sql = f"SELECT {', '.join(HistoryRow._fields)} FROM history ORDER BY field, row, seq"
-        return (
-            HistoryRow(field, row, seq, self._session.current(was))
-            for field, row, seq, was in self._session.stream(sql)
-        )
+        for row in self._all(HistoryRow, "history", "field, row, seq"):
+            yield row._replace(was=self._session.current(row.was))
 
     def pages(self) -> Iterator[PageRow]:
-        """Yield all stored pages of sets, by world, kind and path."""
-        sql = "SELECT world, kind, path, fork, body FROM pages ORDER BY world, kind, path"
-        return map(PageRow._make, self._session.stream(sql))
+        return self._all(PageRow, "pages", "world, kind, path")
 
     def proposals(self) -> Iterator[ProposalScan]:
-        """Yield all proposals, by edge."""
-        sql = f"SELECT {', '.join(ProposalScan._fields)} FROM proposals ORDER BY edge"
-        return map(ProposalScan._make, self._session.stream(sql))
+        return self._all(ProposalScan, "proposals", "edge")
 
     def conflicts(self) -> Iterator[ConflictScan]:
-        """Yield all conflicts, by edge."""
-        sql = f"SELECT {', '.join(ConflictScan._fields)} FROM conflicts ORDER BY edge"
-        return map(ConflictScan._make, self._session.stream(sql))
+        return self._all(ConflictScan, "conflicts", "edge")
 
     def registrations(self) -> Iterator[RegistrationScan]:
-        """Yield all custom edge types, by world and type."""
-        sql = (
-            f"SELECT {', '.join(RegistrationScan._fields)} FROM registrations ORDER BY world, type"
-        )
-        return map(RegistrationScan._make, self._session.stream(sql))
+        return self._all(RegistrationScan, "registrations", "world, type")
 
     def premises(self) -> Iterator[PremiseRow]:
-        """Yield all premises of inferred edges, by premise and edge."""
-        sql = f"SELECT {', '.join(PremiseRow._fields)} FROM premises ORDER BY premise, edge"
-        return map(PremiseRow._make, self._session.stream(sql))
+        return self._all(PremiseRow, "premises", "premise, edge")
 
     def lookups(self) -> Iterator[tuple[int, int]]:
-        """Yield the (key, node) pairs of the name index."""
         return ((key, node) for key, node in self._session.stream("SELECT key, node FROM lookups"))
 
     def lookup_worlds(self) -> list[tuple[int, int]]:
-        """Return the number of names that were counted in each world."""
         found = self._session.execute("SELECT world, names FROM lookups_worlds")
         return [(world, names) for world, names in found]
 
     def recalls(self) -> list[tuple[int, int, int]]:
-        """Return how often and when last nodes were recalled, by node."""
         if not self._session.need_table("recalls"):
             return []
         found = self._session.execute("SELECT node, count, last FROM recalls ORDER BY node")

@@ -40,10 +40,6 @@ class TextErasure:
         self._session = session
 
     def erase_nodes(self, rows: list[int]) -> set[int]:
-        """Remove names, contents, creation times, blinds, content keys and notes.
-
-        Return the commits of those notes, whose blinds are removed, too.
-        """
         if self._session.warm is not None:
             self._session.warm.clear()
         self._session.texts().erase(rows)  # First: a store may need the texts.
@@ -89,7 +85,6 @@ class TextErasure:
         return changed
 
     def erase_staged(self, rows: list[int]) -> set[int]:
-        """Remove evidence and reasons at nodes, also in the journal; return those commits."""
         commits: dict[int, set[str]] = {}
         for table, column, blank in (("proposals", "evidence", "{}"), ("conflicts", "reason", "")):
             where = f"(low {IN} OR high {IN}) AND {column} != ?"
@@ -108,7 +103,6 @@ class TextErasure:
         return set(commits)
 
     def erase_derived(self, rows: list[int]) -> None:
-        """Remove vectors and keys of nodes; pools are composed again by the next search."""
         self._session.execute(
             f"UPDATE vectors SET vector = zeroblob(length(vector)) WHERE node {IN}",
             (self._session.among(rows),),
@@ -183,17 +177,14 @@ class TableReader:
 
     @cached_property
     def texts(self) -> TextTable:
-        """The full-text index."""
         return self.session.texts()
 
     @cached_property
     def lookups(self) -> LookupTable:
-        """Nodes by keys of names, attributes and contents."""
         return LookupTable(self.session)
 
     @cached_property
     def derived(self) -> EmbeddingTables:
-        """Embeddings."""
         return EmbeddingTables(self.session)
 
     @cached_property
@@ -203,7 +194,6 @@ class TableReader:
 
     @cached_property
     def scan(self) -> WholeTables:
-        """Whole tables."""
         return self.session.scan()
 
 
@@ -267,16 +257,13 @@ class TableWriter(TableReader):
     is_deferred = property(attrgetter("session.deferred"))
 
     def defer_indexes(self) -> None:
-        """Say that a bulk load follows: the store may put indexes off until `build_indexes`."""
         if self.session.deferred is None:
             self.session.deferred = self.session.bulk_load(self.head())
 
     def analyse_texts(self, pool: Executor) -> None:
-        """Let the words of a bulk load be analysed by another thread, if that saves time."""
         if self.session.deferred is not None:
             self.session.deferred.analyse(pool)
 
     def build_indexes(self) -> None:
-        """Build the indexes that were put off; reads that need one do so by themselves."""
         if self.session.deferred is not None:
             self.session.deferred.build()

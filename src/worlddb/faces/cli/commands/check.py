@@ -422,7 +422,7 @@ def _print_merged(done: Merged) -> None:
 @command(
     "log",
     number("--after", "SEQ", "only commits above this number", default=-1),
-    number("--limit", "N", "list at most N commits"),
+    number("--limit", "N", "list the last N commits; with --after, the first N after it"),
     flag("--newest-first", "begin with the last commit"),
     *scope_options(),
 )
@@ -430,22 +430,24 @@ def run_log(args: argparse.Namespace) -> int:
     """List the commits.
 
     List the commits: when, by whom, how many nodes and edges each added, how many
-    other changes it made, and the root's state after it. Oldest first. Of a scope, list
-    the commits that changed something there, with these changes alone.
+    other changes it made, and the root's state after it. Oldest first, so the last commit
+    stands at the end. Of a scope, list the commits that changed something there, with
+    these changes alone.
 
     Examples:
       worlddb log                            # everything since the store was made
-      worlddb log --newest-first --limit 10  # the last ten commits
+      worlddb log --limit 10                 # the last ten commits
       worlddb log --user-id ada              # what changed for Ada
       worlddb log --after 41 --json          # commits 42 and up, with their changes
     """
+    from_end = args.newest_first or args.after < 0  # The side from which `limit` counts.
     with open_memories(args) as memory:
         if scope_ids(args):
-            commits = _scoped_log(memory, args)
+            commits = _scoped_log(memory, args, from_end)
         else:
-            commits = memory.db.log(
-                after=args.after, limit=args.limit, newest_first=args.newest_first
-            )
+            commits = list(memory.db.log(after=args.after, limit=args.limit, newest_first=from_end))
+    if from_end and not args.newest_first:
+        commits = commits[::-1]
     data = [
         commit.to_dict() | {"changes": [change_dict(change) for change in commit.changes]}
         for commit in commits
@@ -467,7 +469,7 @@ def run_log(args: argparse.Namespace) -> int:
     return report_rows(args, data, headers, rows)
 
 
-def _scoped_log(memory: Memory, args: argparse.Namespace) -> list[Commit]:
+def _scoped_log(memory: Memory, args: argparse.Namespace, from_end: bool) -> list[Commit]:
     """Return the commits that changed something in the scopes that were named."""
     found: list[Commit] = []
     cursor = None
@@ -478,9 +480,7 @@ def _scoped_log(memory: Memory, args: argparse.Namespace) -> list[Commit]:
         if cursor is None:
             break
     found = [commit for commit in found if commit.seq > args.after]
-    if not args.newest_first:
-        found.reverse()
-    return found[: args.limit]
+    return (found if from_end else found[::-1])[: args.limit]
 
 
 @command(

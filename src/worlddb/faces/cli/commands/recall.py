@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from worlddb.errors import InvalidInputError
 from worlddb.faces.calls import call_named
@@ -73,7 +73,9 @@ def run_read(args: argparse.Namespace) -> int:
         remembered = _remembered(memory, node, args)
     if wants_json(args):
         listed = {} if edges is None else {"edges": [edge.to_dict() for edge in edges]}
-        print_json(node.to_dict() | _memory_dict(remembered) | listed)
+        # What every face says of a memory, and what only a node has.
+        told = {} if remembered is None else remembered.to_dict()
+        print_json(node.to_dict() | told | listed)
         return 0
     _print_node(node, remembered)
     if edges is not None:
@@ -90,13 +92,6 @@ def _remembered(memory: Memory, node: Node, args: argparse.Namespace) -> Remembe
     except NotFoundError:
         return None
     return found if found.scopes else None
-
-
-def _memory_dict(memory: Remembered | None) -> dict[str, Any]:
-    if memory is None:
-        return {}
-    plain = memory.to_dict()
-    return {key: plain[key] for key in ("text", "scopes", "supersedes", "superseded_by")}
 
 
 def _print_node(node: Node, memory: Remembered | None) -> None:
@@ -270,10 +265,10 @@ def _ask(memory: Memory, args: argparse.Namespace) -> Recall:
     if not args.scope and not args.everyone:
         return memory.recall(receipt=args.receipt is not None, **arguments)
     moment = as_of(args)
-    limits: dict[str, Any] = {
-        name: arguments.get(name)
-        for name in ("k", "max_tokens", "min_confidence", "types", "names")
-    }
+    if args.summaries is not None:
+        raise InvalidInputError("--summaries: name a scope such as --user-id, or none")
+    told = ("query", "as_of", "known_at", "include_retired")
+    limits = {name: value for name, value in arguments.items() if name not in told}
     return memory.db.recall(
         args.query or "",
         scope=args.scope,

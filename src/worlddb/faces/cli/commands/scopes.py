@@ -25,6 +25,7 @@ from worlddb.faces.cli.command_options import (
     run_call,
     scope_ids,
     wants_json,
+    whole_number,
 )
 from worlddb.faces.cli.terminal import (
     iso,
@@ -34,6 +35,7 @@ from worlddb.faces.cli.terminal import (
     print_retired,
     print_table,
 )
+from worlddb.faces.version_calls import MATCHES_MAX
 
 if TYPE_CHECKING:
     from worlddb.files.versioned_files import Files
@@ -239,6 +241,7 @@ GIVEN = {
 }
 """What each action takes: at least, at most, and how its help shows it."""
 CHANGING = ("write", "edit", "move", "delete")
+LINES = whole_number(1, MATCHES_MAX)
 
 
 @command(
@@ -250,6 +253,9 @@ CHANGING = ("write", "edit", "move", "delete")
     option("--as-of", "TIME", "list, read, glob: as the files were then"),
     flag("--new", "write: only if the file does not exist"),
     flag("--ignore-case", "grep: upper and lower case are the same"),
+    flag("--literal", "grep: the pattern is plain text"),
+    option("--glob", "GLOB", "grep: only files that match this, such as '*.md'"),
+    option("--limit", "N", "grep: at most N lines (default: 100)", type=LINES, default=100),
     *call_options(SCOPED),
 )
 def run(args: argparse.Namespace) -> int:
@@ -303,7 +309,7 @@ def _change(files: Files, args: argparse.Namespace) -> int:
         case _, [path, *_]:
             done = files.delete(path, expected=version)
     if wants_json(args):
-        print_json(done.to_dict() | {"commit": None if done.commit is None else done.commit.seq})
+        print_json(done.to_dict())
     elif done.commit is None:
         print(one_line(f"{done.path}: unchanged"))
     else:
@@ -323,11 +329,13 @@ def _show(files: Files, args: argparse.Namespace) -> int:
             sys.stdout.write(file.text)
         return 0
     found: Sequence[Any]
+    named: str  # As the calls of files name what they found.
     heads: tuple[str, ...]
     rows: list[tuple[str, ...]]
     match args.action:
         case "list":
             found = files.list(path, depth=None if args.all else 1, as_of=args.as_of)
+            named = "entries"
             heads = ("bytes", "modified", "version", "path")
             rows = [
                 (str(one.bytes), iso(one.modified), one.version.short, one.path)
@@ -336,21 +344,30 @@ def _show(files: Files, args: argparse.Namespace) -> int:
                 for one in found
             ]
         case "history":
-            found, heads = files.history(path), ("version", "modified", "ended", "bytes", "path")
+            found, named = files.history(path), "versions"
+            heads = ("version", "modified", "ended", "bytes", "path")
             rows = [
                 (one.version.short, iso(one.modified), iso(one.ended), str(one.bytes), one.path)
                 for one in found
             ]
         case "glob":
-            found, heads = files.glob(path, as_of=args.as_of), ("path",)
+            found, named = files.glob(path, as_of=args.as_of), "paths"
+            heads = ("path",)
             rows = [(one,) for one in found]
         case _:
             where = args.given[1] if len(args.given) > 1 else "/"
-            found = files.grep(path, path=where, ignore_case=args.ignore_case)
-            heads = ("path", "line", "text")
+            found = files.grep(
+                path,
+                path=where,
+                glob=args.glob,
+                ignore_case=args.ignore_case,
+                literal=args.literal,
+                limit=args.limit,
+            )
+            named, heads = "matches", ("path", "line", "text")
             rows = [(one.path, str(one.line), one.text) for one in found]
     if wants_json(args):
-        print_json([one if isinstance(one, str) else one.to_dict() for one in found])
+        print_json({named: [one if isinstance(one, str) else one.to_dict() for one in found]})
     elif rows:
         print_table(heads, rows)
     else:
