@@ -121,6 +121,7 @@ def test_names_of_other_worlds_are_not_read_for_a_plain_world(path: Path) -> Non
         for user in ("ada", "bob", "eve"):
             memory.write("Nora Quist likes tea.", user_id=user)
         world = memory.db.get(memory.write("Nora Quist likes figs.", user_id="ada").id).parent
+        assert world is not None
         with memory.db.transaction() as tx:
             row = tx.reader.node_row(world)
             assert row is not None
