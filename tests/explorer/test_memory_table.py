@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -246,16 +247,15 @@ def test_the_code_that_is_copied_asks_the_same_question_as_of_the_same_time(
         " asCode(kind, given, [{ node: { content: 'I live in Hamburg.' } }])); }"
     )
     python, curl, test = made
-    told: dict[str, Any] = {"memory": explorer.memory}
-    exec(test, told)  # What a reader would paste into a test file.
-    told["test_recall"](explorer.memory)
-    done = subprocess.run(
-        [sys.executable, "-c", python],
+    run = partial(
+        subprocess.run,
         env=os.environ | {"NO_PROXY": "127.0.0.1"},
         capture_output=True,
         text=True,
         check=True,
     )
+    run([sys.executable, "-c", f"{test}\n\ntest_recall()"])
+    done = run([sys.executable, "-c", python])
     assert done.stdout.splitlines()[0] == "I live in Hamburg."
     assert "Authorization" not in curl  # This server asks for no token.
     sent = json.loads(curl.partition(" -d '")[2].rstrip("'"))

@@ -19,7 +19,7 @@ FOLDER = Path(worlddb.__file__).parent / "faces" / "http" / "pages"
 TOKEN = "a-token-that-only-reads"
 SHIFT_MAX = 0.1  # Above it, Chromium's own report calls a page one that jumps.
 CHANGING = re.compile(
-    r"^(Add|Amend|Pin|Unpin|Retire|Erase|Undo|Make it|Merge|Drop|Refuse|Release|Reject"
+    r"^(Add|Amend|Pin|Unpin|Retire|Erase|Undo|Create|Merge|Drop|Refuse|Release|Reject"
     r"|The same|Not the same|The first is right|The second is right|Both are right|End it"
     r"|Remember|Write|Rotate|Revoke|They speak)"
 )

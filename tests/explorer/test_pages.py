@@ -356,6 +356,12 @@ def test_a_proof_is_verified_in_the_browser_alone(explorer: Explorer, tmp_path: 
     explorer.page.wait_for_selector(".chip.good >> text=valid")
     explorer.page.set_input_files("input[type=file]", str(bad))
     explorer.page.wait_for_selector("text=no valid proof")
+    other = json.loads(good.read_text()) | {"id": "ab" * 32}  # Says that it is of another memory.
+    bad.write_text(json.dumps(other))
+    explorer.page.set_input_files("input[type=file]", str(good))
+    explorer.page.wait_for_selector(".chip.good >> text=valid")
+    explorer.page.set_input_files("input[type=file]", str(bad))
+    explorer.page.wait_for_selector("text=no valid proof")
 
 
 def test_a_history_is_verified_in_the_browser_alone(explorer: Explorer) -> None:
@@ -408,6 +414,9 @@ def test_a_token_is_asked_for_and_decides_what_can_be_done(browser: Any, memory:
         )
         assert kept == '[0,0,""]'
         assert "token" not in shown.page.url
+        shown.page.click("text=Sign out")
+        shown.page.wait_for_selector("input[type=password]")
+        assert not shown.page.locator("text=Lisbon").count()
         shown.page.close()
 
 
@@ -484,7 +493,7 @@ def test_a_branch_is_made_looked_at_merged_and_dropped(browser: Any, tmp_path: P
         page = shown.page
         shown.open("branches", "text=No branches")
         page.fill("input[name=name]", "try")
-        page.click("button:text-is('Make it')")
+        page.click("button:text-is('Create')")
         page.wait_for_selector("td >> text=try")
         with memory.branch("try", create=False) as trial:
             trial.write("I moved to Paris.")

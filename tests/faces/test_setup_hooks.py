@@ -76,6 +76,13 @@ def test_hooks_are_written_once_and_taken_out_without_a_trace(name: str, tmp_pat
     assert not path.exists()
 
 
+def test_the_command_that_is_told_has_what_was_given(tmp_path: Path) -> None:
+    told = setup("codex", "--hooks", "--project", "--db", "a b.db").err
+    assert "'worlddb setup codex --db 'a b.db' --hooks --project --write' puts it there" in told
+    told = setup("cursor", "--http", "http://127.0.0.1:1", "--token", "t0psecret").err
+    assert "'worlddb setup cursor --http http://127.0.0.1:1 --write --token …'" in told
+
+
 def test_the_hooks_of_others_stay_byte_for_byte(tmp_path: Path) -> None:
     path = tmp_path / ".claude" / "settings.json"
     path.parent.mkdir()
@@ -151,13 +158,22 @@ def test_a_toml_table_between_others_leaves_the_blank_line() -> None:
     assert remove_toml(set_toml(text, place, ENTRY), place) == text
 
 
-def test_hooks_of_a_project_have_no_path_of_this_machine(tmp_path: Path) -> None:
+def test_hooks_of_a_project_have_no_path_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shop").mkdir()
+    monkeypatch.chdir(tmp_path / "shop")
     done = setup("codex", "--hooks", "--project", "--write", "--json").data
     text = Path(done["path"]).read_text()
     assert '"worlddb hook Stop --client codex"' in text
     assert str(tmp_path) not in text
+    # Others may share these settings, so they are named and not taken out along with one's own.
+    told = setup("--remove").err
+    assert done["path"] in told
+    assert "worlddb setup --remove --project" in told
     assert setup("codex", "--remove", "--project").code == 0
     assert not Path(done["path"]).exists()
+    assert setup("--remove").err == ""
     assert setup("vscode", "--hooks").code == 2
     told = setup("copilot", "--hooks", "--project", "--write").err  # It has no tools of a project.
     assert "worlddb setup copilot --write" in told

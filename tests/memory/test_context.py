@@ -125,3 +125,14 @@ def test_the_best_hit_is_cut_to_its_budget_also_if_its_text_takes_many_tokens(
     assert first.id in found.ids
     assert "The install table" in found.text
     assert found.tokens <= 200
+
+
+def test_a_chat_or_document_without_a_text_of_its_own_is_no_line() -> None:
+    with Memory(":memory:") as memory:
+        memory.write(
+            document={"name": "guide.md", "text": "# Guide\n\nA red kettle.\n\n# B\n\nA lamp."}
+        )
+        assert memory.recall("guide.md")[0].node.type == "Document"
+        lines = memory.context("guide.md").text.splitlines()
+        texts = [line.partition("] ")[2] for line in lines[3:-1]]
+        assert sorted(texts) == ["B: A lamp.", "Guide: A red kettle."]

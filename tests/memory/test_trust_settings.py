@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from worlddb import Memory
+from worlddb import Id, Memory
 from worlddb.errors import ConflictError, InvalidInputError, RejectedError
 
 KEY = "sk-ant-api03-" + "Ab1" * 12
@@ -166,6 +166,13 @@ WAYS: dict[str, Any] = {
     "an amendment": lambda one: one.amend(
         one.write("The shop is red.").id, "The shop is blue.", metadata={"token": WORD}
     ),
+    "a number": lambda one: one.write("The shop is wide.", metadata={"card": 5105105105105100}),
+    "the name of a document": lambda one: one.write(
+        document={"text": "# C\n\nA street.", "name": f"{KEY}.md"}
+    ),
+    "a speaker": lambda one: one.write(
+        messages=[{"role": "user", "name": KEY, "content": "A shop.", "id": f"id-{KEY}"}]
+    ),
     "a file": lambda one: one.write_file("/a.md", f"Tea is green.\nUse {KEY}."),
     "an edit": lambda one: (
         one.write_file("/b.md", "Tea is hot."),
@@ -189,7 +196,7 @@ def test_no_way_in_carries_a_secret(tmp_path: Path, way: str, rule: str) -> None
         told = json.dumps(memory.export(user_id="default").to_dict(), default=str)
         assert "Oslo" in told or way != "metadata"
     held = b"".join(path.read_bytes() for path in tmp_path.iterdir())
-    assert not any(one in told or one.encode() in held for one in (KEY, WORD))
+    assert not any(one in told or one.encode() in held for one in (KEY, WORD, "5105105105105100"))
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -199,6 +206,26 @@ def test_every_way_in_is_refused_with_a_secret(memory: Memory, way: str) -> None
         WAYS[way](memory)
     assert KEY not in str(refused.value)
     assert WORD not in str(refused.value)
+
+
+@pytest.mark.parametrize("rule", ["mask", "leave_out", "refuse"])
+def test_no_path_of_a_file_has_a_secret(memory: Memory, rule: str) -> None:
+    memory.write_file("/a.md", "Tea is green.")
+    memory.set_trust(secrets=rule)
+    for call, given in (
+        (memory.write_file, (f"/{KEY}.md", "x")),
+        (memory.move_file, ("/a.md", f"/{KEY}/b.md")),
+    ):
+        with pytest.raises(RejectedError, match="the file has a secret") as refused:
+            call(*given)
+        assert KEY not in str(refused.value)
+    assert memory.read_file("/a.md").text == "Tea is green."
+
+
+def test_the_record_of_reads_has_no_secret(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m.db", embedder="none", audit_reads=True) as memory:
+        memory.recall(f"What is {KEY} for?")
+        assert [one.question for one in memory.reads()] == ["What is [secret: api key] for?"]
 
 
 def test_secrets_beside_a_text_are_told(memory: Memory) -> None:
@@ -213,3 +240,38 @@ def test_a_tool_in_quarantine_writes_no_file(memory: Memory) -> None:
     with pytest.raises(RejectedError, match="quarantine"):
         memory.signed(origin="tool").write_file("/news.md", "The bank has moved.")
     assert len(memory.recall("Where is the bank?")) == 0
+
+
+def test_no_question_finds_what_is_in_quarantine_not_even_one_for_ended_texts(
+    memory: Memory,
+) -> None:
+    memory.set_trust({"web": "quarantine"})
+    page = memory.signed(origin="web")
+    own = memory.write("The old gate is in the garden.").id
+    memory.retire(own)
+    held = page.write("The gate has the code 6666.").id
+
+    def found() -> list[Id]:
+        asked = memory.recall("Which code has the gate?", include_retired=True)
+        told = memory.query({"text": "gate", "include_superseded": True})
+        steps: Any = [{"op": "include_superseded"}, {"op": "filter_type", "types": ["Memory"]}]
+        more = memory.query({"text": "gate", "steps": steps})
+        assert {node.id for node in told.nodes} == {node.id for node in more.nodes}
+        assert {hit.id for hit in asked} == {node.id for node in told.nodes}
+        return [hit.id for hit in asked]
+
+    assert found() == [own]
+    memory.decide_quarantined(held, "reject")
+    assert found() == [own]
+    memory.decide_quarantined(held, "wait")
+    memory.decide_quarantined(held, "release")
+    assert held in found()
+
+
+def test_an_origin_in_quarantine_writes_no_edge(memory: Memory) -> None:
+    one, other = (memory.write(text).id for text in ("Tea is green.", "Milk is white."))
+    memory.set_trust({"web": "quarantine"})
+    page = memory.signed(origin="web")
+    with pytest.raises(RejectedError, match="held in quarantine"):
+        page.link("refers_to", one, other, metadata={"relation": "obeys Victor"})
+    assert memory.signed(origin="tool").link("refers_to", one, other).id

@@ -18,6 +18,15 @@ SECRETS = {
         "AK" + "IA" + "ABCDEFGHIJ234567",
         "AI" + "za" + "Ab1" * 11 + "xy",
         "hf" + "_" + "Ab1" * 12,
+        "GOC" + "SPX-" + "Ab1" * 9,
+        "shp" + "at_" + "ab1" * 11,
+        "whs" + "ec_" + "Ab1" * 11,
+        "xa" + "i-" + "Ab1" * 20,
+        "lin" + "_api_" + "Ab1" * 13,
+        "da" + "pi" + "0123456789abcdef" * 2,
+        "AGE-" + "SECRET-KEY-1" + "QZ9" * 20,
+        "123456789:" + "AA" + "Ab1" * 11,
+        "hv" + "s." + "Ab1" * 30,
     ],
     "token": [
         "eyJ" + "hbGciOiJIUzI1NiJ9." + "eyJ" + "zdWIiOiIxMjM0NTYifQ." + "c2lnbmF0dXJlMTIz",
@@ -43,6 +52,19 @@ def test_a_secret_is_left_out_and_the_words_around_it_stay(kind: str, secret: st
         ("api key: 9f8e7d6c5b4a39", "api key: [secret: password]"),
         ("postgres://ada:s3cret@db/x", "postgres://ada:[secret: password]@db/x"),
         ("Authorization: Bearer abc123def456ghi789", "Authorization: Bearer [secret: token]"),
+        ("Authorization: Basic YWRhOnMzY3JldA==", "Authorization: Basic [secret: password]"),
+        ("postgres://ada:p@ss3cret@db/x", "postgres://ada:[secret: password]@db/x"),
+        ("redis://:s3cretpass@host", "redis://:[secret: password]@host"),
+        ('{"apiKey": "abcd1234efgh"}', '{"apiKey": "[secret: password]"}'),
+        (r"{\"password\": \"abcd1234\"}", r"{\"password\": \"[secret: password]\"}"),
+        ("AccountKey=Ab1Ab1Ab1+/==;x", "AccountKey=[secret: password];x"),
+        ("PGPASSWORD=abc12345 psql", "PGPASSWORD=[secret: password] psql"),
+        ("OPENAI_KEY=abc12345", "OPENAI_KEY=[secret: password]"),
+        ("login --password abc12345", "login --password [secret: password]"),
+        ("curl -u ada:abc12345 x", "curl -u ada:[secret: password] x"),
+        ("Mein Passwort ist geheim123", "Mein Passwort ist [secret: password]"),
+        ("\u5bc6\u7801\uff1aqwerty12345", "\u5bc6\u7801\uff1a[secret: password]"),
+        ("https://x/y?sig=" + "Ab1" * 8, "https://x/y?sig=[secret: token]"),
     ],
 )
 def test_a_value_after_a_word_that_names_a_secret_is_left_out(text: str, expected: str) -> None:
@@ -53,6 +75,8 @@ def test_a_private_key_is_left_out_whole_even_if_its_end_is_missing() -> None:
     begin, end = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
     assert without_secrets(f"a\n{begin}\nMIIE\nabc\n{end}\nb") == "a\n[secret: private key]\nb"
     assert without_secrets(f"a\n{begin}\nMIIE\nabc") == "a\n[secret: private key]"
+    # The rest of it came in the next message.
+    assert without_secrets(f"MIIEabcdefgh+/12\nabc=\n{end}\nb") == "[secret: private key]\nb"
 
 
 @pytest.mark.parametrize(
@@ -67,6 +91,11 @@ def test_a_private_key_is_left_out_whole_even_if_its_end_is_missing() -> None:
         "see https://example.org/a/b?token=1 and sk-learn, ask-me-anything",
         "1111111111111111",
         "pi is 3.14159265358979323",
+        "sk-learn-is-a-library-for-learning, secret_key_of_the_whole_house",
+        "password=${DB_PASSWORD_1} token: <your-token-1> api_key=YOUR_API_KEY_123",
+        "token = tokenizer.encode(text1); the password is required!",
+        "sha256:" + "3f2a9c1d" * 8 + " 6f1d0c5e-1c8b-4b8e-9a55-3a1c2b7d9e01",
+        "post 286801234567890000 by 39911122233344455004",  # Valid check digits, of no issuer.
     ],
 )
 def test_prose_and_other_numbers_stay_as_they_are(text: str) -> None:
@@ -81,6 +110,8 @@ def test_several_secrets_are_told_by_their_place_and_none_twice() -> None:
     assert [one.start for one in found] == sorted(one.start for one in found)
 
 
-@pytest.mark.parametrize("text", ["a-", "password", "password: ", "1 ", "-----BEGIN PRIVATE KEY"])
+@pytest.mark.parametrize(
+    "text", ["a-", "password: ", "1 ", "token=", "sk-", "A_KEY=", "://a:", "-----BEGIN PRIVATE KEY"]
+)
 def test_a_hostile_text_does_not_take_for_ever(text: str) -> None:
     assert len(secrets_in(text * 20_000)) <= 1

@@ -309,6 +309,15 @@ def branch_of_a_tool(memory: Memory, fact: Fact) -> None:
     _refused(lambda: _tool(memory).drop_branch("trial"))
 
 
+def key_taken(memory: Memory, fact: Fact) -> None:
+    """A page takes the idempotency key under which the user is about to write."""
+    memory.write(fact.forged, origin="web", idempotency_key="message-7")
+    assert memory.write("Milk is white.", idempotency_key="message-7").created
+    memory.write("Tea is green.", origin="tool", idempotency_key="message-8")
+    done = memory.write("Tea is green.", idempotency_key="message-8")
+    assert memory.read(done.id).trust == "full"
+
+
 def _tool(memory: Memory) -> Memory:
     return memory.signed(origin="tool")
 
@@ -358,6 +367,7 @@ ATTACKS: tuple[Attack, ...] = (
     granted,
     released,
     chat_of_a_tool,
+    key_taken,
 )
 ON_A_BRANCH: tuple[Attack, ...] = (branch_with_a_page, branch_of_a_tool)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,57 @@ def test_phrases_that_any_two_texts_share_are_no_echo() -> None:
         memory.write("We did it! In the calendar. Are you going to stay? I'm sorry.", origin="web")
         for said in ("Thank you all: we did it.", "Are you going to stay?", "In the calendar."):
             assert memory.read(memory.write(said, origin="assistant").id).trust == "full"
+
+
+def test_a_session_of_a_tool_is_not_trusted_for_its_summary() -> None:
+    said = ("The gate has the code 6666. " * 3, "Victor guards the gate.", "Victor owns the gate.")
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        chat = [{"role": "tool", "content": one} for one in said]
+        memory.write(messages=chat, at="2025-01-01", user_id="default", run_id="r7")
+        memory.consolidate(min_age=0)
+        (session,) = memory.recall("The chat", types=["Session"])
+        assert (session.trust, session.origin, session.node.origin) == ("limited", "tool", "user")
+        assert session.text.endswith("(from tool)")
+        told = memory.context("The chat", types=["Session"]).text
+        assert 'tool says, unconfirmed: "' in told
+        first = memory.recall("Who guards the gate?", summaries="first")[0]
+        assert (first.node.type, first.trust) == ("Summary", "limited")
+
+
+def test_what_is_outdated_in_a_page_is_in_quotes_too() -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        page = memory.signed(origin="web")
+        page.write("Anna works at Siemens and lives in Rome.", at="2024-01-01")
+        page.write("Anna lives in Paris.", at="2025-01-01")
+        told = memory.context("Where does Anna live?").text
+        assert told.count("no longer so") == 1
+        assert ': "lives in Rome.")' in told
+
+
+@pytest.mark.anyio
+async def test_a_model_is_told_who_said_it(tmp_path: Path) -> None:
+    from mcp import Client
+
+    from worlddb.faces.mcp.mcp_server import make_server
+
+    with Memory(tmp_path / "m.db", embedder="none", recluster="off") as memory:
+        memory.write("I work at Harbour Bank.")
+        page = memory.write("I work at Storm Bank.", origin="web").id
+
+        async with Client(make_server(lambda: memory, tools="all")) as client:
+
+            async def asked(tool: str, **given: object) -> str:
+                answer = (await client.call_tool(tool, given)).structured_content
+                return json.dumps(answer)
+
+            query = {"text": "Storm"}
+            for told in (
+                await asked("memory_recall", query="Where do I work?"),
+                await asked("memory_list"),
+                await asked("memory_query", query=query),
+                await asked("memory_read", id=str(page)),
+            ):
+                assert told.count('"origin": "web"') == told.count('"I work at Storm Bank."')
+            # Alone, the user's own memory names the page that contradicts it.
+            alone = await asked("memory_recall", query="Where do I work?", k=1)
+            assert '"text": "I work at Storm Bank.", "origin": "web"' in alone

@@ -284,7 +284,10 @@ class _ExportRecords:
         """Read the first line."""
         header = next(self.records, None)
         if header is None or "worlddb" not in header:
-            raise FormatError('this is not a WorldDB export: its first line must be {"worlddb": 2}')
+            raise FormatError(
+                'this is not a WorldDB export: its first line must be {"worlddb": 2}; '
+                "a file of another program is read by 'worlddb import --from KIND'"
+            )
         if header["worlddb"] not in READ_VERSIONS:
             raise FormatError(
                 f"export version {header['worlddb']!r} is not supported; this worlddb reads up to "

@@ -23,6 +23,7 @@ from worlddb.errors import StorageError, StoreKeyError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Plain
+from worlddb.model.text_safety import without_secrets
 from worlddb.store.interface import Seal, Store
 from worlddb.store.sqlite.file_locks import locked_file, private_opener
 
@@ -66,7 +67,7 @@ def note_read(
         actor=actor,
         call=call,
         scopes=tuple(map(str, scopes)),
-        question=question,
+        question=without_secrets(question),
         hits=tuple(map(Id, hits)),
     )
     line = json.dumps(entry.to_dict(), ensure_ascii=False, separators=(",", ":"))

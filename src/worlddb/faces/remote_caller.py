@@ -75,6 +75,8 @@ class RemoteCaller:
             known = None
         if not known or parts.username or parts.query or parts.fragment:
             raise errors.InvalidInputError("url: give an address such as http://127.0.0.1:8765")
+        if parts.path.rstrip("/").endswith(("/v1", "/mcp")):
+            raise errors.InvalidInputError("url: give the server's address, without /v1 or /mcp")
         if token is not None and not (token.isascii() and token.isprintable() and token):
             raise errors.InvalidInputError("token: is empty or has characters that no token has")
         if not timeout_s > 0 or not backoff_s >= 0 or retries < 0:

@@ -377,7 +377,7 @@ class FileChanges:
         the one that it `amends`, or keeps a line of: their trust does not rise.
         """
         *folders, name = parts_of(path)
-        text = self._without_secrets(text)
+        text = self._without_secrets(path, text)
         tree = self.tree
         place = tree.node_at(path)
         if place is not None and place.is_folder:
@@ -471,20 +471,21 @@ class FileChanges:
             self._end(tree, place)
         self.folder(names)
 
-    def _without_secrets(self, text: str) -> str:
-        """Return a text as the scope's rule for secrets requires.
+    def _without_secrets(self, path: str, text: str) -> str:
+        """Return the text of a file as the scope's rule for secrets requires.
 
         Raises:
-            RejectedError: the scope refuses texts with secrets.
+            RejectedError: the scope refuses texts with secrets, or the path has one.
         """
-        kinds = {one.kind: None for one in secrets_in(text)}
-        row = self.home.find(self.tx.reader) if kinds else None
-        world = Id(self.tx.reader.world(ROOT_ROW if row is None else row).id) if kinds else None
+        kinds = {one.kind: None for one in (*secrets_in(path), *secrets_in(text))}
+        if not kinds:
+            return text
+        row, told = self.home.find(self.tx.reader), ", ".join(kinds)
+        world = Id(self.tx.reader.world(ROOT_ROW if row is None else row).id)
         rule = TrustLevels(self.tx.reader).settings(world).get(SECRETS)
-        if rule == "refuse":
-            told = ", ".join(kinds)
-            raise RejectedError(f"the file has a secret ({told}); leave it out, then write it")
         changed = {"mask": without_secrets, "leave_out": without_sentences}.get(str(rule))
+        if rule == "refuse" or (changed is not None and secrets_in(path)):
+            raise RejectedError(f"the file has a secret ({told}); leave it out, then write it")
         return text if changed is None else changed(text)
 
     def _end(self, tree: FileTree, place: Place) -> None:

@@ -170,7 +170,10 @@ def _library(name: str, path: str) -> Any:
 
 
 def _pdf_text(data: bytes, name: str) -> str:
+    import logging
+
     pypdf = _library("pypdf", name)
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # What it mends by itself is no news.
     try:
         pages = pypdf.PdfReader(BytesIO(data)).pages
         text = "\f".join(page.extract_text().replace("\f", "\n") for page in pages)

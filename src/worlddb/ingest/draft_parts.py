@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from worlddb.claims.claim import Claim, value_key
 from worlddb.claims.claim_edges import Stood
+from worlddb.errors import RejectedError
 from worlddb.identity.store_resolver import StoreResolver
 from worlddb.language.text_tokens import node_words
 from worlddb.model.address import Id
@@ -57,6 +58,8 @@ CLAUSES_MAX = 20  # of a sentence; one with more is a list
 LOOK_GROWTH = 4  # factor by which a search that found only other worlds' texts goes deeper
 QUARANTINE, PENDING = "quarantine", "pending"
 """Metadata key of a text that waits for a decision, and then of the decision."""
+NOT_HELD = {"$not": {QUARANTINE: {"$in": [PENDING, "rejected"]}}}
+"""The filter of questions that ask for ended texts, too: what is in quarantine was never valid."""
 R = TypeVar("R")
 TURN_KEY = "turn:"
 """Prefix of the key of a drafted turn; its number follows (`extractors.turn_key`)."""
@@ -75,6 +78,16 @@ def not_trusted(reader: Reader, origins: Origins, home: Id) -> frozenset[str]:
     """Return the keys of drafted nodes that are not fully trusted in their world."""
     settings = TrustLevels(reader).settings(home)
     return frozenset(key for key in origins if trust_level(origins[key], settings) < FULL)
+
+
+def refuse_quarantined(reader: Reader, origin: Origin | None, world: Id | None) -> None:
+    """Refuse a change by an origin whose texts are put into quarantine in a world.
+
+    Raises:
+        RejectedError: they are.
+    """
+    if origin is not None and not trust_level((origin,), TrustLevels(reader).settings(world)):
+        raise RejectedError(f"what {origin!r} says is held in quarantine here")
 
 
 def without_quarantined(reader: Reader, request: R, home: Id) -> R:

@@ -21,7 +21,7 @@ from worlddb.ingest.extraction_queue import Waiting
 from worlddb.model.address import Id, content_key
 from worlddb.model.drafts import Draft, Message
 from worlddb.model.inputs import encode_text
-from worlddb.model.origin import Origin
+from worlddb.model.origin import FULL, Origin, trust_level
 from worlddb.model.records import ScopeName
 from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
@@ -46,14 +46,6 @@ class WriteKey:
         tx.write_edge("refers_to", node.id, memory, metadata={"digest": self.digest})
 
 
-def check_key(key: str) -> str:
-    """Return a caller's key after a check."""
-    encode_text(key, "idempotency_key", KEY_BYTES_MAX)
-    if not key.strip():
-        raise InvalidInputError("idempotency_key: is empty; give a text or leave it out")
-    return key
-
-
 def digest_of_messages(messages: Sequence[Message]) -> str:
     """Return a digest of speakers and texts, to compare the texts of one key."""
     hasher = blake3()
@@ -62,6 +54,19 @@ def digest_of_messages(messages: Sequence[Message]) -> str:
             said = text.encode("utf-8", "surrogatepass")
             hasher.update(len(said).to_bytes(8, "big") + said)
     return hasher.hexdigest(16)
+
+
+def key_by(key: str, origin: Origin | None) -> str:
+    """Return a caller's key after a check; one of a less trusted origin is never a trusted one's.
+
+    Raises:
+        InvalidInputError: the key is not text, empty or too long.
+    """
+    encode_text(key, "idempotency_key", KEY_BYTES_MAX)
+    if not key.strip():
+        raise InvalidInputError("idempotency_key: is empty; give a text or leave it out")
+    is_trusted = origin is None or trust_level((origin,)) == FULL
+    return key if is_trusted else f"{key} (from {origin})"
 
 
 def find_key(

@@ -96,7 +96,6 @@ class _PromptSource:
 
     reader: MemoryReader
     where: Mapping[str, Any] | None
-    known_at: Instant | None
     options: Mapping[str, Any]
     scope: Any
 
@@ -124,12 +123,12 @@ class _PromptSource:
     def recalled(self, question: str, names: str | None, most: int, trusted: bool) -> Lines:
         """Return the hits of a question; with `trusted`, only fully trusted ones."""
         found = self._asked(question, names, most)
-        full = self.reader.trusted(found.nodes, self.known_at)
-        if trusted and len(full) < len(found):
+        if trusted and any(hit.trust != "full" for hit in found):
             found = self._asked(question, names, most * PAGES_MAX)
-            full = self.reader.trusted(found.nodes, self.known_at)
-        kept = [hit for hit in found if not trusted or hit.id in full]
-        return [(hit.id, hit_line(hit, quoted=hit.id not in full)) for hit in kept[:most]]
+        # A world that says nothing itself, such as a chat, is a name without use in a prompt.
+        told = [hit for hit in found if hit.node.content or hit.summary or self.options["types"]]
+        kept = [hit for hit in told if not trusted or hit.trust == "full"]
+        return [(hit.id, hit_line(hit)) for hit in kept[:most]]
 
     def _asked(self, question: str, names: str | None, k: int) -> Recall:
         sure = CONFIDENCE_MIN if names is None else None
@@ -175,7 +174,7 @@ def context(
         raise InvalidInputError(f"query: give text, not {type(query).__name__}")
     options = {"as_of": as_of, "known_at": known_at, "types": types}
     reader = reader if counted else replace(reader, counts=False)
-    source = _PromptSource(reader, where, known_at, options, scope)
+    source = _PromptSource(reader, where, options, scope)
     frame = tokens_at_most(f"{CONTEXT_HEAD}\n{CONTEXT_FOOT}") + 1
     prompt = _Prompt(left=max_tokens - frame, most=max_tokens)
     sections: dict[str, Callable[[], Lines]] = {
@@ -205,9 +204,9 @@ def memory_line(memory: Remembered) -> str:
     return _line(memory.valid_from.date().isoformat(), said, memory.id)
 
 
-def hit_line(hit: Hit, *, quoted: bool = False) -> str:
-    """Return a hit as one line, with its conflicts; if `quoted`, in quotes with its origin."""
-    node = hit.node
+def hit_line(hit: Hit) -> str:
+    """Return a hit as one line, with its conflicts; not fully trusted, quoted with its origin."""
+    node, quoted = hit.node, hit.trust != "full"
     said = node.content if hit.summary is None else hit.summary.content
     text = said or node.name
     if node.type == "Turn" and said:
@@ -215,14 +214,19 @@ def hit_line(hit: Hit, *, quoted: bool = False) -> str:
     elif node.type == "Passage" and node.name and said:
         text = f"{node.name}: {text}"
     if quoted:
-        text = f"{node.origin} says, unconfirmed: {json.dumps(text, ensure_ascii=False)}"
-    notes = [f"no longer so{_see(old.by)}: {old.text}" for old in hit.outdated]
+        text = f"{hit.origin} says, unconfirmed: {_quoted(text)}"
+    told = _quoted if quoted else str
+    notes = [f"no longer so{_see(old.by)}: {told(old.text)}" for old in hit.outdated]
     later = dict.fromkeys(doubt.by for doubt in hit.maybe_outdated)
     notes += [f"maybe outdated{_see(by)}" for by in later]
     sides = {side for one in hit.conflicts for side in (one.left, one.right)} - {node.id, *later}
     notes += [f"contradicted by {str(side)[:ID_DIGITS]}" for side in sorted(sides)]
     doubts = f" ({'; '.join(notes)})" if notes else ""
     return _line(node.valid_from.date().isoformat(), text + doubts, node.id)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _see(ident: Id | None) -> str:

@@ -18,6 +18,7 @@ from typing import (
 )
 
 from worlddb.errors import InvalidInputError, NotFoundError
+from worlddb.ingest.draft_parts import NOT_HELD
 from worlddb.memory.results import MemoryPage, Remembered
 from worlddb.memory.scope_sight import rows_at_home
 from worlddb.memory.scope_view import (
@@ -32,7 +33,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, check_integer, check_words
-from worlddb.model.origin import FULL, LEVELS
+from worlddb.model.origin import FULL, TRUSTS
 from worlddb.model.records import (
     WHOLES,
     AsOf,
@@ -71,6 +72,7 @@ def summaries_first(found: Recall, view: View, max_tokens: int | None) -> Recall
     nodes = reader.nodes(seen, moment.known)
     stale = stale_summaries(reader, nodes, moment)
     present = {row for row, node in nodes.items() if node.type == SUMMARY} - stale
+    levels = TrustLevels(reader, moment.known)
     first: dict[int, Hit] = {}
     rest: list[Hit] = []
     for hit in found:
@@ -81,7 +83,10 @@ def summaries_first(found: Recall, view: View, max_tokens: int | None) -> Recall
         elif summaries:
             best = max(summaries)
             node = nodes[best]
-            told = replace(hit, node=node, outdated=(), conflicts=(), tokens=tokens_in(node))
+            trust = TRUSTS[levels.of(node)]
+            told = replace(
+                hit, node=node, trust=trust, outdated=(), conflicts=(), tokens=tokens_in(node)
+            )
             first.setdefault(best, told)
         else:
             rest.append(hit)
@@ -108,7 +113,6 @@ R = TypeVar("R")
 SCOPE_IDS = frozenset(ScopeIds.__annotations__)
 T = TypeVar("T")
 PAGE_MAX = 1_000  # Bounds the memory and time of one call; a cursor gets the next page.
-TRUSTS = {level: trust for trust, level in LEVELS.items()}
 SESSION, TURN = "Session", "Turn"
 TURNS_LISTED = 5  # Enough to recognise a session in a list; `read` has the whole text.
 
@@ -244,6 +248,8 @@ class MemoryReader:
             condition_of(where)
         if summaries not in (None, "first"):
             raise InvalidInputError(f"summaries {summaries!r:.40}: use 'first' or leave it out")
+        if include_retired:
+            where = NOT_HELD if where is None else {"$and": [where, NOT_HELD]}
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
             worlds = [self._ids(view.reader, group, view.moment) for group in groups]
@@ -397,14 +403,6 @@ class MemoryReader:
                 raise NotFoundError(f"memory {node.id.short} was not valid at that time")
             self.note("read", self.scopes.reach(scope), "", (node.id,))
             return self.remembered(view, [row], None)[0]
-
-    def trusted(self, nodes: Sequence[Node], known_at: Instant | None) -> set[Id]:
-        """Return those of some nodes that are trusted in full."""
-        if not any(node.origins for node in nodes):
-            return {node.id for node in nodes}
-        with self.scopes.viewing((), known_at=known_at) as view:
-            levels = TrustLevels(view.reader, view.moment.known)
-            return {node.id for node in nodes if levels.of(node) == FULL}
 
     def warm(self) -> None:
         """Load what the first recall needs: the embedder and the default scope.

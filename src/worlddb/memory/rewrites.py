@@ -129,7 +129,7 @@ def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
     if view.moment.holds(node):
         return
     by = ", ".join(ident.short for ident in successors(view, row))
-    reason = f"was superseded by {by}; amend that one" if by else "was retired; write a new memory"
+    reason = f"was superseded by {by}; use that one" if by else "was retired; write a new memory"
     raise ConflictError(f"memory {node.id.short} {reason}")
 
 
@@ -395,7 +395,7 @@ def write_document(writer: MemoryWriter, given: DocumentInput, stated: StatedTer
     document = document_of(given)
     said = Message(text=document.text, speaker=document.name)
     (said,), terms = writer.terms([said], stated)
-    document = replace(document, text=said.text)
+    document = replace(document, text=said.text, name=said.speaker)
     passages = passages_of(document)
     if not passages:
         raise InvalidInputError(f"document {document.name:.80}: has no words to remember")

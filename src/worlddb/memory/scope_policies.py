@@ -330,15 +330,23 @@ def checked(
     Raises:
         RejectedError: the scope refuses texts with secrets, or nothing is left of them.
     """
-    kinds = {one.kind: None for message in messages for one in secrets_in(message.text)}
+    said = (text for one in messages for text in (one.text, one.speaker, one.id or ""))
+    kinds = {one.kind: None for text in said for one in secrets_in(text)}
     if not kinds:
         return list(messages), ()
     told = ", ".join(kinds)
     rule = _rule(writer, scope, told)
-    if rule == "mask":
-        messages = [replace(one, text=without_secrets(one.text)) for one in messages]
-    elif rule == "leave_out":
-        messages = [replace(one, text=without_sentences(one.text)) for one in messages]
+    if rule in ("mask", "leave_out"):
+        change = without_secrets if rule == "mask" else without_sentences
+        messages = [
+            replace(
+                one,
+                text=change(one.text),
+                speaker=without_secrets(one.speaker),
+                id=one.id and without_secrets(one.id),
+            )
+            for one in messages
+        ]
         messages = [one for one in messages if one.text.strip()]
         if not messages:
             raise RejectedError(f"the text has nothing but a secret ({told})")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from worlddb.audit.history import Sight, diff
 from worlddb.audit.undo import CommitEffects, CommitNumbers, Undone, undo_commits, undone_by
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
+from worlddb.ingest.draft_parts import NOT_HELD, refuse_quarantined
 from worlddb.ingest.identity_change import Split, decide_merges, split
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import (
@@ -131,8 +132,7 @@ class ScopedGraph:
         Raises:
             InvalidInputError, NotFoundError, RejectedError: as `query`.
         """
-        scopes = self.scopes.with_grants(scope)
-        builder = self._builder(scopes, query, scope)
+        builder = self._builder(self.scopes.with_grants(scope), query, scope)
         if builder is None:
             raise NotFoundError("there is no such scope yet; write to it first")
         return builder.explain()
@@ -141,7 +141,7 @@ class ScopedGraph:
         self, scopes: CallerScopes, query: QueryInput, scope: Mapping[str, Any]
     ) -> QueryBuilder | None:
         """Return a query bound to scopes; None if one of them does not exist."""
-        built = QuerySpec.of(query).apply(self.db.query())
+        built = QuerySpec.of(query).apply(self.db.query(), of_ended=NOT_HELD)
         with scopes.viewing(scopes.groups(scope), ended=True) as view:
             groups = [view.worlds, *view.within]
             if any(lookup.NOWHERE in group for group in groups):
@@ -174,10 +174,10 @@ class ScopedGraph:
         (metadata,), _ = self.writer.without_secret_values((metadata,), scope)
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             with self.scopes.viewing(reach, ended=True) as view:
-                ends = [find_inside(view, given)[1].id for given in (source, target)]
-            return tx.write_edge(
-                type, *ends, valid_from=valid_from, valid_to=valid_to, metadata=metadata
-            )
+                (_, first), (_, second) = (find_inside(view, one) for one in (source, target))
+                refuse_quarantined(view.reader, self.origin, first.parent)
+            when: dict[str, Any] = {"valid_from": valid_from, "valid_to": valid_to}
+            return tx.write_edge(type, first.id, second.id, metadata=metadata, **when)
 
     def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge:
         """Delete an edge by its id; it stays visible as of an earlier known time.

@@ -35,9 +35,9 @@ from worlddb.ingest.plan import Outcome, WritePlan
 from worlddb.ingest.write_request import (
     Target,
     WriteRequest,
-    check_key,
     digest_of_messages,
     find_key,
+    key_by,
 )
 from worlddb.memory.memory_marks import (
     NO_MARKS,
@@ -62,7 +62,6 @@ from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
 from worlddb.model.origin import Origin, check_origin, less_trusted_of, origin_of_write
 from worlddb.model.records import Commit, Groups, Node, ScopeIds, ScopeName
-from worlddb.model.text_safety import may_be_secret
 from worlddb.store.interface import Reader
 
 if TYPE_CHECKING:
@@ -349,7 +348,8 @@ class MemoryWriter:
         encode_metadata(given.metadata, self.engine.limits)
         is_named = names is not None or aliases is not None
         checked_names = stated_names(names, aliases) if is_named else None
-        destination = self._destination(stated.scope, stated.key, messages)
+        key = None if stated.key is None else key_by(stated.key, origin)
+        destination = self._destination(stated.scope, key, messages)
         if stated.at is not None:
             to_micros(stated.at, "at")
         return messages, WriteTerms(
@@ -367,8 +367,6 @@ class MemoryWriter:
         self, messages: list[Message], scope: Mapping[str, Any]
     ) -> tuple[list[Message], tuple[str, ...]]:
         """Apply the scope's rule for secrets to messages; return the kinds of secrets found."""
-        if not any(may_be_secret(message.text) for message in messages):
-            return messages, ()
         from worlddb.memory.scope_policies import checked
 
         return checked(self, messages, scope)
@@ -377,15 +375,12 @@ class MemoryWriter:
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         """Apply the scope's rule for secrets to values beside a text; return the kinds found."""
-        try:
-            is_plain = not may_be_secret(repr(values))
-        except ValueError as error:  # Python cannot print numbers of more than 4,300 digits.
-            raise InvalidInputError(f"metadata: not JSON data: {error}") from None
-        if is_plain:
-            return values, ()
         from worlddb.memory.scope_policies import checked_values
 
-        return checked_values(self, values, scope)
+        try:
+            return checked_values(self, values, scope)
+        except ValueError as error:  # Python cannot print numbers of more than 4,300 digits.
+            raise InvalidInputError(f"metadata: not JSON data: {error}") from None
 
     def _destination(
         self, scope: Mapping[str, Any], key: str | None, said: Sequence[Message]
@@ -394,7 +389,7 @@ class MemoryWriter:
         return ScopeDestination(
             tuple(name for group in self.scopes.written_scopes(scope) for name in group),
             self.scopes.bounds,
-            None if key is None else check_key(key),
+            key,
             "" if key is None else digest_of_messages(said),
             caller=self.scopes,
             strangers=self.scopes.strangers(scope),

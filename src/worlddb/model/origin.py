@@ -19,6 +19,7 @@ Trust: TypeAlias = Literal["full", "limited", "low", "quarantine"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 """All origins, most trusted first; a caller may name its own or one further down."""
 LEVELS: dict[Trust, int] = {"quarantine": 0, "low": 1, "limited": 2, "full": 3}
+TRUSTS = {level: trust for trust, level in LEVELS.items()}
 FULL = LEVELS["full"]
 USER: Origin = "user"
 DEFAULT_TRUST: dict[str, Trust] = {

@@ -112,28 +112,26 @@ def visible_json(document: str) -> str:
 
 VALUE_CHARS_MIN = 8  # A shorter value after "password:" is more often a word than a password.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-CARD_DIGITS = range(13, 20)  # ISO/IEC 7812 allows up to 19; no issuer has fewer than 13.
-
-
-MAYBE_SECRET = re.compile(
-    r"(?i)\d(?:[ -]?\d){12}|[\w-]{20}|passw|passphrase|\bpwd|secret|token|credential|[_ -]key"
-    r"|bearer|://"
+SECRET_WORDS = (
+    *("passw", "passphrase", "pass=", "pwd", "secret", "token", "credential", "key", "bearer"),
+    *("basic", "curl", "kennwort", "contrase", "clave", "mot de passe", "senha", "wachtwoord"),
+    *("has\u0142o", "\u043f\u0430\u0440\u043e\u043b", "\u5bc6\u7801", "\u5bc6\u78bc"),
+    *("\u30d1\u30b9\u30ef\u30fc\u30c9", "\ube44\ubc00\ubc88\ud638"),
 )
-"""A text that this pattern does not match has no secret of a known format."""
-SECRET_WORDS = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key", "bearer")
-LONG_NUMBER = re.compile(r"\d(?:[ -]?\d){12}")
-LONG_WORD = 20  # Characters without a space, as in MAYBE_SECRET.
+"""A text without any of these, a URL, a long word or a long number has no secret."""
+LONG_NUMBER = re.compile(r"\d(?:[ \-\u00a0\u202f]?\d){12}")
+LONG_WORD = 20  # Characters without a space; no key is shorter.
 
 
 def may_be_secret(text: str) -> bool:
-    """Return whether `MAYBE_SECRET` matches; most texts are decided faster, by their words."""
+    """Return whether a text may have a secret; most texts are decided by their words."""
     folded = text.casefold()
     return (
         any(word in folded for word in SECRET_WORDS)
         or "://" in text
         or max(map(len, text.split()), default=0) >= LONG_WORD
         or LONG_NUMBER.search(text) is not None
-    ) and MAYBE_SECRET.search(text) is not None
+    )
 
 
 class Secret(NamedTuple):
@@ -146,58 +144,104 @@ class Secret(NamedTuple):
 
 _ISSUED = "|".join(
     (
-        r"sk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic, OpenRouter and who copies them
-        r"(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
-        r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}",
-        r"gl(?:pat|dt|rt)-[A-Za-z0-9_-]{20,}",  # GitLab
-        r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}",  # Slack
-        r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # AWS
-        r"AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}",  # Google
-        r"hf_[A-Za-z0-9]{30,}|r8_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{30,}",
-        r"npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_-]{40,}|dop_v1_[a-f0-9]{64}",
-        r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # SendGrid
+        # One form has become usual: a short name of the issuer, then random letters and digits.
+        # OpenAI, Anthropic and who copies them, xAI, Perplexity, Tavily, NVIDIA, Slack, GitLab,
+        # SendGrid, PyPI, Mailgun, Postman, New Relic, Google
+        r"(?:sk|xai|pplx|tvly|nvapi|xox[abeoprs]|xapp|gl(?:pat|dt|rt|ptt|soat|cbt)|pypi|key|PMAK"
+        r"|NRAK|GOCSPX)-(?=[A-Za-z_-]{0,99}\d)[A-Za-z0-9_-]{16,}",
+        # Stripe, GitHub, Hugging Face, Replicate, Groq, npm, DigitalOcean, Shopify, Notion, Figma,
+        # Sentry, Linear, Docker, Supabase, Grafana, PlanetScale, RubyGems, PostHog, LangSmith
+        r"(?:[spr]k_(?:live|test)|whsec|gh[pousr]|github_pat|hf|r8|gsk|npm|dop_v1|shp(?:at|ca|pa|ss)"
+        r"|ntn|secret|figd|sntry[su]|lin_api|dckr_[op]at|sbp|gl(?:sa|c)|pscale_(?:tkn|pw|oauth)"
+        r"|rubygems|ph[cx]|lsv2_[ps][tk])_(?=[A-Za-z_-]{0,99}\d)[A-Za-z0-9_=+/-]{20,}",
+        # SendGrid, Vault
+        r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|hv[sbr]\.[A-Za-z0-9_-]{20,}",
+        r"(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}|ya29\.[A-Za-z0-9_-]{20,}",  # AWS, Google
+        r"(?:dapi|SK)[0-9a-f]{32}|sq0[a-z]{3}-[A-Za-z0-9_-]{20,}",  # Databricks, Twilio, Square
+        r"ATATT3x[A-Za-z0-9_=-]{20,}|pat[A-Za-z0-9]{14}\.[0-9a-f]{64}",  # Atlassian, Airtable
+        r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])",  # Telegram
+        r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}",  # Discord
+        r"AGE-SECRET-KEY-1[A-Z0-9]{50,}",
     )
 )
 _NAMED = (
-    r"(?:api|access|secret|auth|private|client|encryption|signing)[ _-]?(?:key|token|secret)"
-    r"|password|passwd|passphrase|pwd|secret|token|credentials?"
+    r"(?:api|access|secret|auth|private|client|encryption|signing|account|storage|master)[ _-]?"
+    r"(?:key|token|secret)|password|passwd|passphrase|pwd|secret|token|credentials?"
+    r"|passwort|kennwort|contrase\u00f1a|clave|mot de passe|senha|wachtwoord|has\u0142o"
+    r"|\u043f\u0430\u0440\u043e\u043b\u044c|\u5bc6[\u7801\u78bc]"
+    r"|\u30d1\u30b9\u30ef\u30fc\u30c9|\ube44\ubc00\ubc88\ud638"
 )
+_NO_VALUE = (
+    r"(?!https?://|[$%]\w*[({\w]|\{\{|<|\*{3}|\.{3}|[A-Za-z_][\w.]*[(\[]"
+    r"|(?:your|my|the|example|changeme|change-me|process|os|env)[._-])"
+)
+"""What stands for a value: a variable, a call, a placeholder, an address of a page."""
+_BARE = rf"(?=[!-~])[^\s\"',;\\]{{{VALUE_CHARS_MIN},}}"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "private key",
         re.compile(
             r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
-            r".*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            r".*?(?:-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+            # The rest of a key that began in the message before.
+            r"|\A[A-Za-z0-9+/=\s]{16,}-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+            r"|PuTTY-User-Key-File-[0-9].*",
             re.DOTALL,
         ),
     ),
     ("api key", re.compile(rf"(?<![A-Za-z0-9])(?:{_ISSUED})")),
     ("token", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
-    ("token", re.compile(r"(?i)(?<=\bbearer )(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}")),
-    ("password", re.compile(r"(?<=://)[^\s/:@]+:([^\s/@]+)(?=@)")),
+    ("token", re.compile(r"(?i)(?<=\bbearer )(?=\S{0,99}\d)[A-Za-z0-9._~+/=-]{16,}")),
+    ("password", re.compile(r"(?i)(?<=authorization: basic )[A-Za-z0-9+/]{8,}={0,2}")),
+    ("password", re.compile(r"(?<=://)[^\s/:@]*:([^\s/]+)(?=@)")),
+    ("password", re.compile(r"\bcurl [^\n]{0,200}?(?:-u|--user)[ =][^\s:]+:(\S+)")),
+    # Addresses that are keys: of signed files, and of hooks.
+    (
+        "token",
+        re.compile(
+            r"(?i)[?&](?:sig|signature|x-amz-signature)=([a-z0-9%+/=_-]{20,})"
+            r"|(?<=hooks\.slack\.com/services/)([a-z0-9/]{20,})"
+        ),
+    ),
     (
         "password",
         re.compile(
             # A word that names a secret, perhaps inside a longer name (DB_PASSWORD), then its value
             # in quotes, or bare with at least one digit or sign: prose has neither.
-            rf"(?i)(?<![a-z0-9])(?:[a-z0-9]{{1,40}}[_-]){{0,4}}(?:{_NAMED})[\"']?\s*(?:=|:|\bis\b)\s*"
-            rf"(?:\"([^\"\s]{{{VALUE_CHARS_MIN},}})\"|'([^'\s]{{{VALUE_CHARS_MIN},}})'"
-            rf"|(?=[^\s\"',;]*[0-9!#%^&*+])([^\s\"',;]{{{VALUE_CHARS_MIN},}}))"
+            rf"(?i)(?:{_NAMED})[\\\"']{{0,2}}\s*(?:=|:|\uff1a|\b(?:is|ist|es|est)\b|\u662f|\u306f)\s*"
+            rf"(?:\\?\"{_NO_VALUE}([^\"\s\\]{{{VALUE_CHARS_MIN},}})|'{_NO_VALUE}([^'\s]{{{VALUE_CHARS_MIN},}})'"
+            rf"|{_NO_VALUE}(?=[^\s\"',;]{{0,99}}(?:[0-9]|[!#%^&*+][^\s\"',;]))({_BARE}))"
         ),
     ),
+    # The same as a variable of a shell (PGPASSWORD, OPENAI_KEY), and as a flag of a command.
+    (
+        "password",
+        re.compile(
+            rf"\b[A-Z][A-Z0-9_]*(?:PASSWORD|_PASS|_PW|_KEY|_PAT)=[\"']?{_NO_VALUE}(?=\S{{0,99}}[0-9])({_BARE})"
+        ),
+    ),
+    ("password", re.compile(rf"(?i)(?<=--)(?:{_NAMED})\s{_NO_VALUE}(?=\S{{0,99}}[0-9])({_BARE})")),
 )
-_DIGITS = re.compile(r"(?<![\w.])\d(?:[ -]?\d){12,18}(?![\w])")
+_DIGITS = re.compile(r"(?<![\w.])\d(?:[ \-\u00a0\u202f]?\d){12,18}(?![\w])")
+_CARD = re.compile(
+    # Visa, Mastercard, American Express, Diners Club, Discover, JCB, UnionPay, Maestro (ISO 7812)
+    r"4\d{15}(?:\d{3})?|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[0-2])\d{13}|3[47]\d{13}"
+    r"|3(?:0[0-5]|[68]\d)\d{11}|6(?:011|4[4-9]\d|5\d\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}"
+    r"|62\d{14}|(?:5018|5020|5038|6304|6759|676[1-3])\d{8,15}"
+)
 
 
 def secrets_in(text: str) -> list[Secret]:
     """Return the secrets in a text in their order; they do not overlap."""
+    if not may_be_secret(text):
+        return []
     found = [
         _secret(kind, match) for kind, pattern in _PATTERNS for match in pattern.finditer(text)
     ]
     found += [
         Secret("card number", match.start(), match.end())
         for match in _DIGITS.finditer(text)
-        if _is_card(re.sub("[ -]", "", match[0]))
+        if _is_card(re.sub(r"[ \-\u00a0\u202f]", "", match[0]))
     ]
     kept: list[Secret] = []
     for one in sorted(found, key=lambda one: (one.start, -one.end)):
@@ -234,13 +278,16 @@ def without_sentences(text: str) -> str:
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """Yield the texts in a value; a text under a key as "key=text", such as "password=…"."""
-    if isinstance(value, str):
-        yield value
+    """Yield the texts in a value; one under a key as "key=text", such as "password=…".
+
+    A number is a text, too: it may be that of a card.
+    """
+    if isinstance(value, str | int):
+        yield str(value)
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from (f"{key}={inner}",) if isinstance(inner, str) else (str(key),)
-            yield from () if isinstance(inner, str) else texts_of(inner)
+            is_plain = isinstance(inner, str | int)
+            yield from (f"{key}={inner}",) if is_plain else (str(key), *texts_of(inner))
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from texts_of(inner)
@@ -256,7 +303,7 @@ _LEFT_OUT = object()
 
 
 def _without(value: Any, leave_out: bool, before: str) -> Any:
-    if isinstance(value, str):
+    if isinstance(value, str | int):
         masked = without_secrets(f"{before}{value}")
         if masked == f"{before}{value}":
             return value
@@ -280,8 +327,8 @@ def _secret(kind: str, match: re.Match[str]) -> Secret:
 
 
 def _is_card(digits: str) -> bool:
-    """Return whether digits are a card number: a known first digit and a valid check digit."""
-    if len(digits) not in CARD_DIGITS or digits[0] not in "23456" or len(set(digits)) == 1:
+    """Return whether digits are a card number: of a known issuer, with a valid check digit."""
+    if _CARD.fullmatch(digits) is None or len(set(digits)) == 1:
         return False
     doubled = [int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits))]
     return sum(one - 9 if one > 9 else one for one in doubled) % 10 == 0

@@ -83,8 +83,10 @@ class QuerySpec:
         """
         return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
-    def apply(self, query: QueryBuilder) -> QueryBuilder:
+    def apply(self, query: QueryBuilder, of_ended: Mapping[str, Any] | None = None) -> QueryBuilder:
         """Return `query` with everything in this spec added.
+
+        If the spec asks for ended nodes, too, `of_ended` is one more filter.
 
         Raises:
             InvalidInputError: a step is unknown or lacks an argument.
@@ -103,10 +105,14 @@ class QuerySpec:
             query = query.vector(self.vector)
         if not isinstance(self.steps, list | tuple):
             raise InvalidInputError(f"steps: give a list, not {self.steps!r:.100}")
+        shows_ended = self.include_superseded is not False
         for step in self.steps:
             if not isinstance(step, Mapping):
                 raise InvalidInputError(f"a step is a JSON object with an op, not {step!r:.100}")
             query = _apply_step(query, dict(step))
+            shows_ended |= step.get("op") == "include_superseded"
+        if shows_ended and of_ended is not None:
+            query = query.where(of_ended)
         if self.prefer_summaries is not False:
             query = query.prefer_summaries(self.prefer_summaries)
         return query if self.limit is None else query.limit(self.limit)

@@ -22,7 +22,17 @@ from worlddb.claims.claim_edges import claimed
 from worlddb.claims.claim_lookup import stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.records import ORDERED, Conflict, Edge, Node, Plain, node_line, predecessor_notes
+from worlddb.model.origin import TRUSTS, least_trusted
+from worlddb.model.records import (
+    ORDERED,
+    Conflict,
+    Edge,
+    Node,
+    Plain,
+    node_line,
+    origin_note,
+    predecessor_notes,
+)
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,
@@ -107,8 +117,9 @@ class Hit(Plain):
     rank fusion of the lanes alone. `path` says how the graph lane came here, from a name in the
     question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
     that lead to the node. `summary` is that of a node that is only a name: a session, a topic, a
-    person. `confidence` is the probability that the hit holds an answer. The validity and the
-    provenance of a hit are those of its node.
+    person. `trust` is that of the text, the summary's included, by the settings of its scope.
+    `confidence` is the probability that the hit holds an answer. The validity and the provenance of
+    a hit are those of its node.
     """
 
     node: Node
@@ -122,6 +133,7 @@ class Hit(Plain):
     maybe_outdated: tuple[MaybeOutdated, ...] = ()
     order: tuple[Edge, ...] = ()
     summary: Node | None = None
+    trust: str = "full"
     tokens: int = 0
     confidence: float = 0.0
 
@@ -146,6 +158,11 @@ class Hit(Plain):
         return self.node.provenance
 
     @property
+    def origin(self) -> str:
+        """Who brought the text in; of several, the one furthest from the user."""
+        return least_trusted((*self.node.origins, *(self.summary.origins if self.summary else ())))
+
+    @property
     def actor(self) -> str:
         """Who signed the commit that wrote it."""
         return self.node.actor
@@ -157,7 +174,7 @@ class Hit(Plain):
         order = predecessor_notes(self.order).get(self.node.id, ())
         line = node_line(self.node, sorted(sides - {self.node.id}), order)
         if self.summary is not None:
-            line += ": " + " ".join(self.summary.content.split())
+            line += ": " + " ".join(self.summary.content.split()) + origin_note(self.summary)
         gone = "".join(f" ({old.why}: {old.text})" for old in self.outdated)
         doubts = "".join(f" ({doubt.why})" for doubt in self.maybe_outdated)
         return line + " ".join((gone + doubts).split("\n"))
@@ -239,18 +256,18 @@ def hits_of(
     With the `question`, later answers to it come before older ones, where hits were weighed.
     """
     rows, order = ranking.rows, ranking.order
-    is_compared = question is not None and bool(ranking.parts) and not view.include_ended
+    compared = question if ranking.parts and not view.include_ended else None
     looked = len(order) if max_tokens is not None else max(k + SPARE_HITS, HITS_COMPARED_MAX)
     best = list(order[:looked])
     nodes = view.reader.nodes([rows[at] for at in best], view.moment.known)
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    now = question if is_compared else None
-    best, newest, chances = newer_first(best, rows, nodes, now, _trust(view, nodes))
+    levels = TrustLevels(view.reader, view.moment.known)
+    brought = {row: levels.of(node) for row, node in nodes.items() if node.origins}
+    best, newest, chances = newer_first(best, rows, nodes, compared, brought)
     newest = {old: new for old, new in newest.items() if old not in outdated}
-    is_any_whole = any(node.name and not node.content for node in nodes.values())
-    told = world_summaries(view.reader, nodes, view.moment) if is_any_whole else {}
+    told = world_summaries(view.reader, nodes, view.moment)
     tokens = {
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
@@ -285,6 +302,7 @@ def hits_of(
             maybe_outdated=_maybe_outdated(nodes, doubted.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
             summary=told.get(rows[at]),
+            trust=_trust(levels, nodes[rows[at]], told.get(rows[at])),
             tokens=tokens[rows[at]],
             confidence=confidence,
         )
@@ -294,13 +312,10 @@ def hits_of(
     return Recall(question=question or "", hits=hits, confidence=sure, signals=signs)
 
 
-def _trust(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
-    """Return the trust of those nodes that somebody else than the user brought in."""
-    brought = {row: node for row, node in nodes.items() if node.origins}
-    if not brought:
-        return {}
-    levels = TrustLevels(view.reader, view.moment.known)
-    return {row: levels.of(node) for row, node in brought.items()}
+def _trust(levels: TrustLevels, node: Node, summary: Node | None) -> str:
+    """Return the trust of what a hit says: its node, and the summary of one that is only a name."""
+    least = min(levels.of(one) for one in (node, summary) if one is not None)
+    return TRUSTS[least]
 
 
 def _confidence(

@@ -309,3 +309,9 @@ def test_calls_by_get_take_filters_flags_and_numbers(client: Client) -> None:
     page = client.list(limit=1, include_retired=True, types=["Memory"], user_id="filters")
     assert len(page.memories) == 1
     assert client.fading(below=0.5, limit=3, user_id="filters").to_dict()
+
+
+@pytest.mark.parametrize("end", ["/v1", "/mcp", "/v1/"])
+def test_the_address_of_a_part_of_the_server_is_refused(end: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match="without /v1 or /mcp"):
+        Client(f"http://127.0.0.1:1{end}")

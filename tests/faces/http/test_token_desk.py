@@ -125,11 +125,15 @@ def test_tokens_are_for_an_administrator_of_the_whole_server(desk: Desk) -> None
         tokens = [
             token("reader", admin=True, read_only=True),
             token("tenant", admin=True, tenant="acme"),
+            token("page", admin=True, origin="web"),
             token("root", admin=True),
         ]
         with serving(memory, make_access(host="127.0.0.1", tokens=tokens)) as site:
             reader = site.as_("reader")
-            assert len(reader.get("/v1/tokens").data["tokens"]) == 3
+            assert len(reader.get("/v1/tokens").data["tokens"]) == 4
+            # It would make itself a token that is trusted in full.
+            told = site.as_("page").post("/v1/tokens", name="new", role="administer").error
+            assert told.startswith("403 rejected: only a caller who is trusted in full")
             assert reader.post("/v1/tokens", name="new", **ADA).status == 403
             assert site.as_("tenant").get("/v1/tokens").status == 403
             told = site.as_("root").post("/v1/tokens", name="new", **ADA).error

@@ -135,3 +135,22 @@ def test_the_command(tmp_path: Path) -> None:
     assert "tenant" not in in_process("tokens", *file).out
     in_process("tokens", "add", "theirs", "--user-id", "x", "--tenant", "acme", *file)
     assert "acme" in in_process("tokens", *file).out
+
+
+def test_a_name_that_two_tokens_have_is_not_revoked_by_half(tmp_path: Path) -> None:
+    path = str(tmp_path / "tokens.toml")
+    for name in ("one", "two"):
+        add_token(path, name, bounds={"user_id": ["ada"]}, role="read")
+    text = Path(path).read_text()
+    Path(path).write_text(text.replace('"two"', '"one"'))
+    for change in (revoke_token, rotate_token):
+        with pytest.raises(ConflictError, match="several tokens 'one'"):
+            change(path, "one")
+
+
+def test_a_hash_that_is_not_found_is_not_taken_for_rotated(tmp_path: Path) -> None:
+    path = str(tmp_path / "tokens.toml")
+    add_token(path, "one", bounds={"user_id": ["ada"]}, role="read")
+    Path(path).write_text(Path(path).read_text().replace("sha256", '"sha256"'))
+    with pytest.raises(ConflictError, match="write the hash of 'one'"):
+        rotate_token(path, "one")

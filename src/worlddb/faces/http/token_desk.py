@@ -25,6 +25,7 @@ from worlddb.faces.server_calls import (
 )
 from worlddb.faces.tenant_erasure import TenantErasure
 from worlddb.model.inputs import Instant
+from worlddb.model.origin import FULL, trust_level
 from worlddb.model.records import ScopeIds, groups_of
 
 
@@ -201,6 +202,9 @@ class TokenDesk:
             raise RejectedError("tokens are for an administrator of the whole server")
         if changes and token is not None and token.read_only:
             raise RejectedError("this token may only read; use one that may administer")
+        if changes and token is not None and token.origin is not None:
+            if trust_level((token.origin,)) < FULL:
+                raise RejectedError("only a caller who is trusted in full may change tokens")
 
     def _entry(self, token: AccessToken, now: datetime, in_file: set[bytes]) -> TokenEntry:
         last_used, written = self._gate.uses.of(token)

@@ -87,7 +87,8 @@ def revoke_token(path: str, name: str) -> None:
 
     Raises:
         NotFoundError: there is no token of that name.
-        ConflictError: it is the last one, and the server would let everybody in.
+        ConflictError: there are several of that name; or it is the last one, and the server would
+            let everybody in.
         StorageError: the file cannot be written.
     """
     with _alone(path):
@@ -102,12 +103,15 @@ def rotate_token(path: str, name: str) -> str:
 
     Raises:
         NotFoundError: there is no token of that name.
+        ConflictError: there are several of that name, or its hash is written in another way.
         StorageError: the file cannot be written.
     """
     value = secrets.token_urlsafe(TOKEN_BYTES)
     with _alone(path):
         text, (start, end), _ = _found(path, name)
-        block = _HASH.sub(lambda match: match[1] + _hash_line(value), text[start:end], count=1)
+        block, done = _HASH.subn(lambda match: match[1] + _hash_line(value), text[start:end], 1)
+        if not done:
+            raise ConflictError(f'{path}: write the hash of {name!r:.100} as: sha256 = "…"')
         _write(path, text[:start] + block + text[end:])
     return value
 
@@ -148,6 +152,8 @@ def _hash_line(value: str) -> str:
 def _found(path: str, name: str) -> tuple[str, tuple[int, int], int]:
     """Return the text of a file, the lines of a token's block, and the number of blocks."""
     text, tokens = _read(path), tokens_in(path)
+    if sum(token.name == name for token in tokens) > 1:
+        raise ConflictError(f"{path}: has several tokens {name!r:.100}; give each its own name")
     starts = [match.start() for match in _BLOCK.finditer(text)]
     ends = [*starts[1:], len(text)]
     for token, start, end in zip(tokens, starts, ends, strict=False):

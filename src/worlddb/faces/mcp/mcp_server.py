@@ -46,7 +46,7 @@ from worlddb.faces.mcp.memory_tools import (
     run_on_any_thread,
     tool_of,
 )
-from worlddb.faces.mcp.tool_answers import Answer, MemoryAnswer, answer_of, shortened
+from worlddb.faces.mcp.tool_answers import Answer, answer_of, memory_answer, shortened
 from worlddb.model.inputs import check_choice
 from worlddb.model.text_safety import visible_json
 
@@ -294,7 +294,7 @@ def search_fetch_tools(memory_for: MemorySource, runner: CallRunner) -> list[Mem
 
     def fetch(id: str) -> FetchAnswer:
         found = memory_for().read(id)
-        memory = MemoryAnswer.model_validate(found)
+        memory = memory_answer(found)
         metadata = memory.model_dump(mode="json")
         for name in ("id", "text"):
             del metadata[name]

@@ -48,6 +48,7 @@ from worlddb.faces.mcp.tool_answers import (
     compact,
     fit,
     fitted_context,
+    memory_answer,
     shortened,
     without_details,
 )
@@ -238,14 +239,15 @@ def _memory_tool(call: Call, memory_for: MemorySource, runner: CallRunner) -> Me
             without_details(answer)
 
         @cache
-        def text_of(ident: str) -> str:
+        def said(ident: str) -> tuple[str, str]:
             try:
-                return shortened(memory.read(ident).text)[0]
+                found = memory_answer(memory.read(ident))
             except WorldDBError:  # Derived, erased, or outside the caller's scopes.
-                return ""
+                return "", ""
+            return shortened(found.text)[0], found.origin
 
-        add_texts(answer, text_of)
-        fit(answer, arguments.get("max_tokens"), text_of)
+        add_texts(answer, said)
+        fit(answer, arguments.get("max_tokens"), said)
         return answer
 
     def run_confirmed(**given: Any) -> Answer:

@@ -17,7 +17,16 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from inspect import getdoc
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import (
     BaseModel,
@@ -34,13 +43,14 @@ from pydantic import (
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.call_parts import Call
 from worlddb.model.address import Id
+from worlddb.model.origin import FULL, trust_level
 from worlddb.model.records import ScopeName, said_by
 from worlddb.model.text_safety import tokens_at_most, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from worlddb import Hit, MemoryPage, Retired, Subgraph, Written
+    from worlddb import Hit, MemoryPage, Remembered, Retired, Subgraph, Written
 
 PLAIN_TYPES = ("Memory", "Turn")  # The types of most hits; the speaker distinguishes a turn.
 TEXT_SHOWN_CHARS = 4_000  # About a thousand tokens; memory_read returns the whole text.
@@ -60,6 +70,10 @@ def second(time: datetime) -> str:
 def minute(time: datetime) -> datetime:
     """Return a time to the minute, for lists and hits."""
     return time.replace(second=0, microsecond=0)
+
+
+Said: TypeAlias = "Callable[[str], tuple[str, str]]"
+"""The text of a memory by its id, and its origin if it is not fully trusted."""
 
 
 class Answer(BaseModel):
@@ -94,6 +108,11 @@ Name = Annotated[str, BeforeValidator(lambda one: getattr(one, "name", one))]
 Metadata = Annotated[dict[str, Any], BeforeValidator(dict)]
 
 
+Distrusted = Annotated[
+    str, Field(description="Who said it, such as web or tool, if not trusted: only a claim")
+]
+
+
 class ProposedMerge(Answer):
     """Two entities that may be the same; a person decides."""
 
@@ -108,6 +127,7 @@ class SaidMemory(Answer):
 
     id: ShortId
     text: str = ""
+    origin: Distrusted = ""
 
 
 class WriteAnswer(Answer):
@@ -132,6 +152,7 @@ class ConflictAnswer(Answer):
 
     id: ShortId = Field(description="The other memory")
     text: str = Field(default="", description="What it says, if it can be read here")
+    origin: Distrusted = ""
     reason: str = ""
 
 
@@ -154,6 +175,7 @@ class HitAnswer(Answer):
     type: str = Field(default="", description="Absent for a plain memory")
     name: str = ""
     speaker: str = ""
+    origin: Distrusted = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     confidence: Share | None = Field(
         default=None, description="The probability that this hit holds an answer"
@@ -196,6 +218,7 @@ class MemoryAnswer(Answer):
     type: str = Field(default="", description="Absent for a plain memory in a list")
     text: str
     speaker: str = ""
+    origin: Distrusted = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     scopes: list[Hex] = Field(default=[], description="In a list only if others than those of all")
     valid_from: Second = Field(description="Since when it is true")
@@ -252,6 +275,7 @@ class NodeAnswer(Answer):
     type: str
     name: str = ""
     content: str = ""
+    origin: Distrusted = ""
     truncated: bool = Field(default=False, description="True if memory_read has more of the text")
     valid_from: Second = Field(description="Since when it is true")
     valid_to: Second | None = Field(default=None, description="Until when; absent if it still is")
@@ -287,9 +311,10 @@ class GraphAnswer(Answer):
 
 def _graph(found: Subgraph) -> GraphAnswer:
     answer = GraphAnswer.model_validate(found)
-    for node in answer.nodes:
+    for node, whole in zip(answer.nodes, found.nodes, strict=True):
         node.content, node.truncated = shortened(node.content)
         node.valid_from = minute(node.valid_from)
+        node.origin = "" if trust_level(whole.origins) == FULL else whole.origin
     return answer
 
 
@@ -307,8 +332,15 @@ def _written(done: Written) -> WriteAnswer:
     )
 
 
+def memory_answer(memory: Remembered) -> MemoryAnswer:
+    """Return one memory as an answer."""
+    answer = MemoryAnswer.model_validate(memory)
+    answer.origin = "" if memory.trust == "full" else memory.origin
+    return answer
+
+
 def _listed(page: MemoryPage) -> ListAnswer:
-    memories = [MemoryAnswer.model_validate(memory) for memory in page]
+    memories = [memory_answer(memory) for memory in page]
     places = Counter(tuple(memory.scopes) for memory in memories)
     common = [*places.most_common(1)[0][0]] if places else []
     for memory, whole in zip(memories, page, strict=True):
@@ -345,6 +377,7 @@ def _hit(hit: Hit) -> HitAnswer:
         text=text,
         name="" if node.type == "Turn" else named,
         speaker=said_by(named) if node.type == "Turn" else "",
+        origin="" if hit.trust == "full" else hit.origin,
         truncated=truncated,
         score=hit.score,
         confidence=hit.confidence,
@@ -379,12 +412,12 @@ def without_details(answer: Answer) -> None:
         hit.lanes, hit.provenance, hit.metadata, hit.actor = {}, [], {}, ""
 
 
-def fit(answer: Answer, max_tokens: int | None, text_of: Callable[[str], str]) -> None:
+def fit(answer: Answer, max_tokens: int | None, said: Said) -> None:
     """Remove the last hits of an answer until it has at most so many tokens."""
     if isinstance(answer, RecallAnswer) and max_tokens is not None:
         while answer.hits and tokens_at_most(compact(answer)) > max_tokens:
             answer.hits.pop()
-            add_texts(answer, text_of)  # The text of a removed hit may be needed elsewhere.
+            add_texts(answer, said)  # The text of a removed hit may be needed elsewhere.
 
 
 def fitted_context(
@@ -419,7 +452,7 @@ ANSWERS: dict[str, tuple[type[Answer], Callable[[Any], Answer]]] = {
         lambda it: ContextAnswer(text=it.text, left_out=it.left_out or None),
     ),
     "MemoryPage": (ListAnswer, _listed),
-    "Remembered": (MemoryAnswer, MemoryAnswer.model_validate),
+    "Remembered": (MemoryAnswer, memory_answer),
     "Retired": (RetireAnswer, _retired),
     "ScopePage": (ScopesAnswer, ScopesAnswer.model_validate),
 }
@@ -482,10 +515,10 @@ def _short_values(given: Any) -> Any:
 ShortData = Annotated[dict[str, Any], BeforeValidator(_short_values)]
 
 
-def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
+def add_texts(answer: Answer, said: Said) -> None:
     """Add texts to the ids in an answer, so that a model need not read each of them."""
     if isinstance(answer, WriteAnswer):
-        answer.superseded_texts = [text_of(ident) for ident in answer.superseded[:IDS_SHOWN]]
+        answer.superseded_texts = [said(ident)[0] for ident in answer.superseded[:IDS_SHOWN]]
     elif isinstance(answer, RecallAnswer):
         named: list[SaidMemory | ConflictAnswer] = []
         for hit in answer.hits:
@@ -493,7 +526,7 @@ def add_texts(answer: Answer, text_of: Callable[[str], str]) -> None:
             named += hit.conflicts
         shown = {hit.id for hit in answer.hits}  # The texts of hits are in the answer already.
         for one in [one for one in named if one.id not in shown][:IDS_SHOWN]:
-            one.text = text_of(one.id)
+            one.text, one.origin = said(one.id)
 
 
 @cache

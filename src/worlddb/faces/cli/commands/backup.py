@@ -476,7 +476,7 @@ KINDS = (
     option("--app-id", "ID", "with --from: and of which app"),
 )
 def run_import(args: argparse.Namespace) -> int:
-    """Take in what 'export' wrote.
+    """Take in what 'export' wrote, or what another program remembers.
 
     Play an export into a store, which is made if it is new. Every commit must come out
     with the hash it had; one that was changed on the way ends the import, and those

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,7 +25,15 @@ from worlddb.faces.cli.command_options import (
     report,
     wants_json,
 )
-from worlddb.faces.cli.terminal import Progress, amount, one_line, paint, print_json, print_table
+from worlddb.faces.cli.terminal import (
+    Progress,
+    amount,
+    one_line,
+    paint,
+    print_hint,
+    print_json,
+    print_table,
+)
 from worlddb.faces.hooks.client_dialects import DIALECTS
 from worlddb.model.text_safety import visible
 
@@ -402,32 +411,27 @@ def _apply(args: argparse.Namespace, name: str, title: str, edit: ClientEdit, wh
 
 
 def _set_hooks(args: argparse.Namespace) -> int:
+    from worlddb.faces.clients import client_file
     from worlddb.faces.clients.client_catalog import launch_command
-    from worlddb.faces.clients.client_file import (
-        hook_client,
-        hook_commands,
-        hooks_edit,
-        plugin_folder,
-    )
 
     if args.http is not None or args.token is not None or args.user_id is not None:
         raise InvalidInputError(
             "setup --hooks: a hook finds a running server by itself; set WORLDDB_URL, "
             "WORLDDB_TOKEN and WORLDDB_SCOPE in the client's environment instead"
         )
-    client = hook_client(args.client)
+    client = client_file.hook_client(args.client)
     given = ("--db", getattr(args, "db", None)), ("--key-file", getattr(args, "key_file", None))
     flags = [word for flag, path in given if path for word in (flag, _named(path, args.project))]
-    commands = hook_commands(client, launch_command(in_project=args.project), *flags)
+    commands = client_file.hook_commands(client, launch_command(in_project=args.project), *flags)
     path = client.path(in_project=args.project)
-    edit = hooks_edit(client, path, commands)
+    edit = client_file.hooks_edit(client, path, commands)
     if client.note:
-        print(client.note, file=sys.stderr)
+        print_hint(client.note)
     if not args.write and not args.dry_run:
-        print(f"for {client.title}, in {one_line(path)}:", file=sys.stderr)
+        print_hint(f"for {client.title}, in {one_line(path)}:")
         print_json({"hooks": {event: [entry] for event, entry in edit.entry.items()}})
-        print(f"'worlddb setup {args.client} --hooks --write' puts it there", file=sys.stderr)
-        print(f"the same as a plug-in: {one_line(plugin_folder(client))}", file=sys.stderr)
+        print_hint(f"'{_again(args)}' puts it there")
+        print_hint(f"the same as a plug-in: {one_line(client_file.plugin_folder(client))}")
         return 0
     done = _apply(args, client.name, client.title, edit, "set up with hooks")
     if args.write and not wants_json(args):
@@ -445,35 +449,42 @@ def _suggest_tools(args: argparse.Namespace) -> None:
     with suppress(FormatError):  # A file that setup would refuse to change; it says so then.
         if SERVER in (servers_in(client, client.path(in_project=in_project)) or {}):
             return
-    more = [args.client, *(["--project"] if in_project else [])]
-    print(
-        f"hooks are not tools; to let the model search and write by itself, too: "
-        f"worlddb setup {' '.join(more)} --write",
-        file=sys.stderr,
-    )
+    told = f"worlddb setup {args.client}{' --project' if in_project else ''} --write"
+    print_hint(f"hooks are not tools; to let the model search and write by itself, too: {told}")
 
 
 def _remove(args: argparse.Namespace) -> int:
+    done = [_apply(args, *one) for one in _removals(args, args.project)]
+    if not done and not wants_json(args):
+        print("nothing of ours is there")
+    # Others may share the settings of a project, so they are only named.
+    more = {} if args.project else {edit.path: "" for *_, edit, _ in _removals(args, True)}
+    if more:
+        print_hint(f"in this project, too: {one_line(', '.join(more))}; to take it out there, too:")
+        print_hint("worlddb setup --remove --project")
+    return 0
+
+
+def _removals(
+    args: argparse.Namespace, in_project: bool
+) -> Iterator[tuple[str, str, ClientEdit, str]]:
+    """Yield the client, its title, the edit and what it does, for each entry of ours.
+
+    A file may hold both the tools and the hooks, so the second is looked for when the first is out.
+    """
     from worlddb.faces.clients.client_catalog import CLIENTS
     from worlddb.faces.clients.client_file import HOOK_CLIENTS, hooks_removal, removal_from
 
-    found = 0
     for name in NAMES if args.client is None else [args.client]:
         client, caller = CLIENTS.get(name), HOOK_CLIENTS.get(name)
-        # A file may hold both, so the second is looked for when the first is out.
         if caller is not None:
-            edit = hooks_removal(caller, caller.path(in_project=args.project))
+            edit = hooks_removal(caller, caller.path(in_project=in_project))
             if edit is not None:
-                found += 1
-                _apply(args, name, caller.title, edit, "without our hooks")
-        if client is not None and not (args.project and client.project is None):
-            edit = removal_from(client, client.path(in_project=args.project))
+                yield name, caller.title, edit, "without our hooks"
+        if client is not None and not (in_project and client.project is None):
+            edit = removal_from(client, client.path(in_project=in_project))
             if edit is not None:
-                found += 1
-                _apply(args, name, client.title, edit, "disconnected")
-    if not found and not wants_json(args):
-        print("nothing of ours is there")
-    return 0
+                yield name, client.title, edit, "disconnected"
 
 
 def _entry(args: argparse.Namespace, client: McpClient) -> dict[str, Any]:
@@ -498,26 +509,24 @@ def _variables(args: argparse.Namespace) -> dict[str, str]:
     Raises:
         InvalidInputError: an option names such a path.
     """
-    from worlddb.faces.face_settings import (
-        FILE_VARIABLE,
-        KINDS,
-        config_path,
-        origins,
-        settings_from,
-    )
+    from worlddb.faces import face_settings
     from worlddb.faces.user_paths import is_file
 
-    settings = settings_from(args)
-    file = _path(config_path(), args.project) if os.environ.get(FILE_VARIABLE) else None
-    env = {} if file is None else {FILE_VARIABLE: file}
-    for one in origins(args):
+    settings = face_settings.settings_from(args)
+    file = (
+        _path(face_settings.config_path(), args.project)
+        if os.environ.get(face_settings.FILE_VARIABLE)
+        else None
+    )
+    env = {} if file is None else {face_settings.FILE_VARIABLE: file}
+    for one in face_settings.origins(args):
         if one.name in CARRIED and one.origin.startswith(("flag", "environment")):
             value = str(getattr(settings, one.name))
-            is_path = KINDS[one.name].is_path and is_file(value)
+            is_path = face_settings.KINDS[one.name].is_path and is_file(value)
             path_of = _named if one.origin.startswith("flag") else _path
             told = path_of(value, args.project) if is_path else value
             if told is not None:
-                env[KINDS[one.name].variable] = told
+                env[face_settings.KINDS[one.name].variable] = told
     return env
 
 
@@ -549,7 +558,6 @@ def _print_snippet(
     args: argparse.Namespace, client: McpClient, entry: dict[str, Any], path: str
 ) -> None:
     import json
-    import shlex
 
     from worlddb.faces.clients.client_catalog import SERVER
     from worlddb.faces.clients.client_file import set_toml
@@ -565,8 +573,17 @@ def _print_snippet(
         print(visible(setter("", (client.key, SERVER), entry)), end="")
     else:
         print(json.dumps(whole, indent=2))
-    more = [args.client, *(["--project"] if args.project else [])]
-    print(f"'worlddb setup {shlex.join(more)} --write' puts it there for you", file=sys.stderr)
+    print_hint(f"'{_again(args)}' puts it there for you")
+
+
+def _again(args: argparse.Namespace) -> str:
+    """Return the command that was given, with --write; the token is not shown."""
+    words = [args.client]
+    for name in ("db", "key_file", "user_id", "http", "hooks", "project"):
+        if given := getattr(args, name, None):
+            words += [f"--{name.replace('_', '-')}", *([] if given is True else [given])]
+    token = " --token …" if args.token else ""
+    return f"worlddb setup {shlex.join([*words, '--write'])}{token}"
 
 
 def _print_result(

@@ -1,7 +1,7 @@
 // The shell: who is signed in, whose memory is shown, at which of the two times, and which page.
 import { html, render, useEffect, useLayoutEffect, useState } from "./vendor/preact-htm.js";
 import { get, scopeOf, setAccess as keepAccess, signIn } from "./api.js";
-import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, place, Problem } from "./parts.js";
+import { change, copy, day, Dialog, FIRST_PAGE, isTyping, link, Notices, onClock, place, Problem } from "./parts.js";
 import { Ask } from "./ask.js";
 import { Branches } from "./branches.js";
 import { Health } from "./health.js";
@@ -55,8 +55,9 @@ function SignIn({ error, onDone }) {
   };
   return html`<main class="sign"><h1>WorldDB</h1>
     <p>This server asks for a token. The page keeps the token until it is closed or loaded again, and nowhere else.</p>
+    <p class="small soft">You have none? Whoever runs the server makes one on the page “Tokens”, or with <code>worlddb tokens add</code>.</p>
     <form onSubmit=${send}>
-      <label>Token <input type="password" name="token" autocomplete="off" required value=${value} onInput=${(event) => setValue(event.target.value)} /></label>
+      <label>Token <input type="password" name="token" autocomplete="off" autofocus required value=${value} onInput=${(event) => setValue(event.target.value)} /></label>
       <div class="bar"><button class="main">Sign in</button></div>
     </form>
     ${error && error.status !== 401 && html`<${Problem} error=${error} />`}
@@ -87,9 +88,9 @@ function Clock({ name, label, help, first, params }) {
     ${
       exact
         ? html`<input type="datetime-local" aria-label=${`${label}, the exact time in UTC`} value=${given ? given.slice(0, 16) : ""} onChange=${type} />`
-        : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? day(given) : shown}</button>`
+        : html`<button class="link time" title="Give the exact time" aria-label=${`${label}: ${given && moved === null ? given : shown}; give the exact time`} onClick=${() => setExact(true)}>${given && moved === null ? onClock(given) : shown}</button>`
     }
-    <button class="link back" disabled=${!given} aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>now</button>
+    <button class="link back" disabled=${!given} title="Back to now" aria-label=${`${label}: now`} onClick=${() => change({ [name]: "", ...FIRST_PAGE })}>↺</button>
   </div>`;
 }
 
@@ -213,8 +214,8 @@ function useDecisions(access, scope, stamp) {
 
 /** Which past the two clocks show, in words. */
 function pastOf({ as_of: valid, known_at: known }) {
-  if (!known) return `what was true on ${day(valid)}`;
-  return valid ? `what was true on ${day(valid)}, as far as it was known on ${day(known)}` : `what was known on ${day(known)}`;
+  if (!known) return `what was true on ${onClock(valid)}`;
+  return valid ? `what was true on ${onClock(valid)}, as far as it was known on ${onClock(known)}` : `what was known on ${onClock(known)}`;
 }
 
 function Theme() {
@@ -227,8 +228,14 @@ function Theme() {
     <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option></select></label>`;
 }
 
+/** The way back to a list with its search, filters and page; scope and clocks are those of the time when it is used. */
+function wayTo({ page, params: { scope, as_of, known_at, ...more } }) {
+  return { page, more, title: (PAGES[page] || PAGES.memories)[0] };
+}
+
 function App() {
   const [where, setWhere] = useState(place());
+  const [back, setBack] = useState(null);
   const [access, setAccess] = useState(null);
   const [error, setError] = useState(null);
   const [scopes, setScopes] = useState(null);
@@ -238,7 +245,15 @@ function App() {
   useShellKeys(() => setHelp("keys"));
 
   useEffect(() => {
-    const follow = () => setWhere(place());
+    let last = place();
+    const follow = () => {
+      const now = place();
+      // From one memory or name to the next, the way back stays that to the list.
+      if (!now.id) setBack(null);
+      else if (!last.id) setBack(wayTo(last));
+      last = now;
+      setWhere(now);
+    };
     addEventListener("hashchange", follow);
     return () => removeEventListener("hashchange", follow);
   }, []);
@@ -294,6 +309,12 @@ function App() {
     return error
       ? html`<${SignIn} error=${error} onDone=${() => setTurn((old) => old + 1)} />`
       : html`<p class="loading">Loading …</p>`;
+  const leave = () => {
+    signIn("");
+    setAccess(null);
+    setScopes(null);
+    setTurn(0);
+  };
   const { params } = where;
   const [, Page] = PAGES[where.page] || HIDDEN[where.page] || PAGES.memories;
   const then = params.as_of || params.known_at;
@@ -310,7 +331,7 @@ function App() {
           ([page, [title]]) =>
             html`<a class="item" href=${link(page)} aria-current=${page === (HIDDEN[where.page] ? "memories" : where.page) ? "page" : undefined}><${Icon} of=${page} /><span>${title}</span>${page === "inbox" && waiting > 0 && html`<span class="count" aria-label=${`${waiting} waiting`}>${waiting >= COUNTED ? "99+" : waiting}</span>`}</a>`,
         )}
-      <div class="foot small soft">${access.token && html`<span>Token ${access.token}${access.read_only ? " (reads only)" : ""}</span>`}
+      <div class="foot small soft">${access.token && html`<span>Token ${access.token}${access.read_only ? " (reads only)" : ""} <button class="link" onClick=${leave}>Sign out</button></span>`}
         <${Theme} /><button class="link" onClick=${() => setHelp("keys")}>Keyboard shortcuts <kbd>?</kbd></button><span>Version ${access.version}</span></div>
     </nav>
     <div>
@@ -321,7 +342,7 @@ function App() {
         <button class="what" aria-label="What do the two clocks mean?" title="What do the two clocks mean?" onClick=${() => setHelp("clocks")}>?</button>
       </header>
       ${then && html`<section class="past" aria-label="The past">You look at the past: ${pastOf(params)}. <button class="link" onClick=${() => change({ as_of: "", known_at: "" })}>Back to now</button> <button class="link" onClick=${() => copy(location.href)}>Copy the link to this view</button></section>`}
-      <main id="main" tabindex="-1">${needsScope ? html`<p class="loading">Loading …</p>` : html`<${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} />`}</main>
+      <main id="main" tabindex="-1">${needsScope ? html`<p class="loading">Loading …</p>` : html`<${Page} key=${where.page + where.id} where=${where} access=${access} scope=${scopeOf(params.scope)} stamp=${stamp} back=${back} />`}</main>
     </div>
   </div>${help && html`<${help === "keys" ? Help : ClockHelp} onClose=${() => setHelp("")} />`}<${Notices} />`;
 }

@@ -8,6 +8,7 @@ import {
   copy,
   count,
   Empty,
+  link,
   Loaded,
   textOf,
   useCursor,
@@ -59,14 +60,20 @@ function PartsOfScore({ hits }) {
     <dl>${names.map((name) => html`<dt>${name}</dt><dd>${MEANING[name]}</dd>`)}</dl></details>`;
 }
 
-function Answer({ found, other, title, at, onAmend }) {
+const PARTS = [["Prompt", "What a prompt gets"], ["Why not", "Why is one not here?"], ["Code", "As code"]];
+const showPart = (label) => document.querySelector(`aside section[aria-label="${label}"]`).scrollIntoView({ block: "start" });
+
+/** The way to what stands below the hits, where there is no room for it beside them. */
+const Below = () => html`<div class="bar small below">${PARTS.map(([label, title]) => html`<button key=${label} class="link" onClick=${() => showPart(label)}>${title} ↓</button>`)}</div>`;
+
+function Answer({ found, other, title, at, jump, onAmend }) {
   return html`<section aria-label=${title}>
     <${Loaded} of=${found}>${(data) => {
       if (!data.hits.length)
-        return html`<${Empty} title="Nothing is remembered about this">An agent would be told to say so.</${Empty}>`;
+        return html`<${Empty} title="Nothing is remembered about this">An agent would be told to say so. Try other words, another scope or another time, or <a href=${link("memories")}>write it down</a>.</${Empty}>`;
       const most = Math.max(...[...data.hits, ...(other ? other.hits : [])].map(weightOf));
       const shared = sharedBy(data.hits);
-      return html`<${Verdict} data=${data} />
+      return html`<${Verdict} data=${data} />${jump}
         ${data.hits.map(
           (hit, place) =>
             html`<${Hit} key=${hit.node.id} hit=${hit} rank=${place + 1} texts=${data.texts} most=${most} shared=${shared} current=${place === at}
@@ -102,12 +109,14 @@ export function asCode(kind, { query, ...rest }, hits) {
   const python = given.map(([name, value]) => `, ${name}=${asPython(value)}`).join("");
   const call = `memory.recall(${JSON.stringify(query)}${python})`;
   const token = isSignedIn() ? ', token=os.environ["WORLDDB_TOKEN"]' : "";
+  const head = `${token && "import os\n\n"}from worlddb import Client\n`;
+  const open = `with Client("${location.origin}"${token}) as memory:`;
   const header = isSignedIn() ? '-H "Authorization: Bearer $WORLDDB_TOKEN" ' : ""; // Its name: code that is copied goes anywhere.
   if (kind === "curl")
     return `curl ${header}-H 'content-type: application/json' ${location.origin}/v1/recall -d '${JSON.stringify({ query, ...Object.fromEntries(given) }).replaceAll("'", "'\\''")}'`;
   if (kind === "test")
-    return `def test_recall(memory):\n    found = [hit.node.content for hit in ${call}]\n    assert found[:1] == ${JSON.stringify(hits.slice(0, 1).map((hit) => hit.node.content))}\n`;
-  return `${token && "import os\n\n"}from worlddb import Client\n\nwith Client("${location.origin}"${token}) as memory:\n    for hit in ${call}:\n        print(hit.node.content)\n`;
+    return `${head}\n\ndef test_recall():\n    ${open}\n        found = [hit.node.content for hit in ${call}]\n    assert found[:1] == ${JSON.stringify(hits.slice(0, 1).map((hit) => hit.node.content))}\n`;
+  return `${head}\n${open}\n    for hit in ${call}:\n        print(hit.node.content)\n`;
 }
 
 const FIELDS = ["k", "tokens", "sure", "type", "at", "known", "ended", "sums"];
@@ -121,14 +130,14 @@ function Options({ name, params, title }) {
   const box = (part, label) =>
     html`<label class="box"><input type="checkbox" name=${key(part)} checked=${Boolean(params[key(part)])}
       onChange=${(event) => change({ [key(part)]: event.target.checked ? "1" : "" })} /> ${label}</label>`;
-  return html`<div class="bar small options" role="group" aria-label=${title}>
+  return html`<div class="small" role="group" aria-label=${title}>${params.two && html`<strong>${title}</strong>`}<div class="bar options">
     ${field("k", "Hits", { type: "number", min: 1, max: 1000, placeholder: "10" })}
     ${field("tokens", "Tokens at most", { type: "number", min: 1, placeholder: "no limit" })}
     ${field("sure", "Least confidence", { type: "number", min: 0, max: 1, step: 0.05, placeholder: "any" })}
     ${field("type", "Type", { list: "recall-types", size: 8, placeholder: "all" })}
     ${name === "b" && html`${field("at", "True when", { type: "date" })} ${field("known", "Known when", { type: "date" })}`}
-    ${box("ended", "ended ones, too")} ${box("sums", "summaries first")}
-  </div>`;
+    ${box("ended", "Also ended ones")} ${box("sums", "Summaries first")}
+  </div></div>`;
 }
 
 /** The settings of the question, open where one is set; two of them side by side on demand. */
@@ -136,7 +145,7 @@ function Settings({ params }) {
   const used = ["a", "b"].flatMap((name) => FIELDS.filter((part) => params[name + part]));
   const setTwo = (event) => change({ two: event.target.checked ? "1" : "" });
   return html`<details class="settings" open=${used.length > 0 || Boolean(params.two)}><summary>Settings</summary>
-    <div class=${params.two ? "pair" : ""}><${Options} name="a" params=${params} title="Settings" />
+    <div class=${params.two ? "pair" : ""}><${Options} name="a" params=${params} title=${params.two ? "First settings" : "Settings"} />
       ${params.two && html`<${Options} name="b" params=${params} title="Second settings" />`}</div>
     <label class="small box"><input type="checkbox" name="two" checked=${Boolean(params.two)} onChange=${setTwo} /> Compare two settings side by side</label>
     <datalist id="recall-types">${TYPES.map((one) => html`<option value=${one}></option>`)}</datalist></details>`;
@@ -196,7 +205,7 @@ function Answers({ params, scope, stamp }) {
   const onAmend = setAmended;
   return html`<div class=${params.two ? "" : "answers"}>
       <div class=${params.two ? "pair" : ""}>
-        <${Answer} title="Hits" found=${first} other=${both && second.data} at=${at} onAmend=${onAmend} />
+        <${Answer} title="Hits" found=${first} other=${both && second.data} at=${at} jump=${html`<${Below} />`} onAmend=${onAmend} />
         ${params.two && html`<${Answer} title="Hits with the second settings" found=${second} other=${both && first.data} onAmend=${onAmend} />`}
       </div>
       <aside aria-label="About this question">

@@ -41,7 +41,7 @@ function Dropping({ name, onDone, onClose }) {
 export function Branches({ access, stamp }) {
   const [shown, setShown] = useState(null);
   const [asked, setAsked] = useState(null);
-  const page = useLoaded((signal) => get("/v1/branches", {}, signal), [stamp]);
+  const page = useLoaded((signal) => (access.admin ? get("/v1/branches", {}, signal) : Promise.resolve(null)), [stamp]);
   const close = () => setAsked(null);
   const send = (path, given, told) =>
     attempt(async () => {
@@ -63,8 +63,9 @@ export function Branches({ access, stamp }) {
     );
   const drop = () => send(at(asked.name, "drop"), {}, () => `Dropped ${asked.name}.`);
   const canChange = !access.read_only;
+  if (!access.admin) return html`<h1>Branches</h1><${Empty} title="Branches are for an administrator">Your token has to open the whole server.</${Empty}>`;
   return html`<h1>Branches</h1><${Loaded} of=${page}>${({ branches }) => html`
-    ${canChange && html`<form class="bar" onSubmit=${create}><label>Name of a new branch <input name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" placeholder="try" /></label><button class="main">Make it</button></form>`}
+    ${canChange && html`<form class="bar" onSubmit=${create}><label>Name of a new branch <input name="name" required maxlength="64" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" placeholder="try" /></label><button class="main">Create</button></form>`}
     ${
       branches.length === 0
         ? html`<${Empty} title="No branches">A branch is a store of its own that begins as this one is now. Try an import or a consolidation on it, then merge or drop it.</${Empty}>`

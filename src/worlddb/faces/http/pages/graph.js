@@ -1,10 +1,10 @@
 // A graph around a node: laid out by springs, worlds drawn as boxes, expanding on demand.
 import { html, useEffect, useMemo, useState } from "./vendor/preact-htm.js";
 import { clockSteps, get, post } from "./api.js";
-import { attempt, link, Loaded, textOf, useLoaded } from "./parts.js";
+import { link, Loaded, notify, Problem, textOf, useLoaded } from "./parts.js";
 
 /** The plane that nodes are placed on: as wide as a window, or upright; and the room that a text takes beside its node. */
-const WIDE = { width: 900, height: 540, left: 50, right: 210, below: false, letters: 28, text: 190 };
+const WIDE = { width: 900, height: 540, left: 50, right: 226, below: false, letters: 28, text: 190 };
 const UPRIGHT = { width: 420, height: 620, left: 110, right: 110, below: true, letters: 18, text: 150 };
 const LINE = 34; // The height of a line of text with some air.
 const planeOf = () => (matchMedia("(max-width: 760px)").matches ? UPRIGHT : WIDE);
@@ -29,6 +29,7 @@ export const MEANING = {
   instance_of: "the source is one of the kind",
   subtype_of: "every one of the source's kind is one of the target's",
 };
+const WORDS = { supersedes: "replaces", contradicts: "conflicts with", derived_from: "made from" };
 const COLOURS = { Memory: 0, Turn: 6, Session: 4, Entity: 1, Fact: 2, Summary: 3, Scope: 5 };
 
 const isIn = (inner, world, worlds) => inner === world || (worlds.has(inner) && isIn(worlds.get(inner).parent, world, worlds));
@@ -54,7 +55,7 @@ function layOut(nodes, edges, start, worlds, plane) {
   const ring = nodes.filter((node) => node.id !== start).sort((a, b) => (a.parent < b.parent ? -1 : a.parent > b.parent ? 1 : 0));
   const at = new Map(
     nodes.map((node) => {
-      const angle = 0.5 + (2 * Math.PI * ring.indexOf(node)) / ring.length; // Texts lie level: an edge should not.
+      const angle = 0.5 + (2 * Math.PI * ring.indexOf(node)) / Math.max(1, ring.length); // Texts lie level: an edge should not.
       const far = node.id === start ? 0 : 0.35;
       return [
         node.id,
@@ -163,11 +164,17 @@ function useWorlds(nodes, scope) {
 }
 
 const allTypes = async (scope) => (await get("/v1/ontology", scope)).types.map((one) => one.type);
-const around = (seeds, types, limit, scope, params) =>
-  post("/v1/query", {
-    query: { seeds, steps: [...clockSteps(params), { op: "traverse", types, direction: "both", hops: 1 }], limit },
-    ...scope,
-  });
+const isTrueAt = ({ valid_from, valid_to }, time) => new Date(valid_from) <= time && !(valid_to && new Date(valid_to) <= time);
+
+/** What is linked with some nodes. A name is not true at a time: the first clock decides on texts and links alone. */
+async function around(seeds, types, limit, scope, { as_of, known_at }) {
+  const steps = [...clockSteps({ known_at }), ...(as_of ? [{ op: "include_superseded" }] : []), { op: "traverse", types, direction: "both", hops: 1 }];
+  const near = await post("/v1/query", { query: { seeds, steps, limit }, ...scope });
+  if (!as_of) return near;
+  const then = new Date(as_of);
+  const nodes = near.nodes.filter((node) => node.type === "Entity" || isTrueAt(node, then));
+  return { nodes, edges: near.edges.filter((edge) => isTrueAt(edge, then)) };
+}
 
 /** Return the nodes and edges of a shortest path between two nodes, or null: step by step from the start. */
 export async function pathBetween(start, end, scope, params = {}) {
@@ -215,7 +222,7 @@ export function PathBetween({ start, end, scope, params }) {
 
 /** What an edge says, in one word: that of a text to a name has its relation, or says whether the text is about the name. */
 export function labelOf({ type, metadata }) {
-  if (type !== "refers_to") return type.replaceAll("_", " ");
+  if (type !== "refers_to") return WORDS[type] || type.replaceAll("_", " ");
   return metadata.relation || (metadata.role === "about" ? "about" : "mentions");
 }
 
@@ -248,7 +255,11 @@ function Dot({ node, point, plane, isStart, isChosen, onChoose }) {
   const text = textOf(node);
   const shown = cut(text, plane.letters);
   const [x, y] = plane.below ? [point.x, point.y + 28] : [point.x + (isChosen ? 18 : 12), point.y + 4];
-  const press = (event) => event.key === "Enter" && onChoose();
+  const press = (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    onChoose();
+  };
   return html`<g class=${isChosen ? "chosen" : ""} role="button" tabindex="0" aria-label=${`Expand ${text.slice(0, 60)}`} onClick=${onChoose} onKeyDown=${press}>
     <circle class=${`c${COLOURS[node.type] ?? 4}`} cx=${point.x} cy=${point.y} r=${isStart ? 11 : 8} />
     <text x=${x} y=${y} text-anchor=${plane.below ? "middle" : "start"}>${shown}<title>${node.type}: ${text}</title></text></g>`;
@@ -259,12 +270,13 @@ export function GraphOf({ start, scope, params = {} }) {
   const [edges, setEdges] = useState([]);
   const [types, setTypes] = useState(null);
   const [chosen, setChosen] = useState(start);
+  const [error, setError] = useState(null);
   const choose = (id) => {
     setChosen(id);
     expand(id);
   };
-  const expand = (id) =>
-    attempt(async () => {
+  const expand = async (id) => {
+    try {
       const known = types || (await allTypes(scope));
       setTypes(known);
       const near = await around([id], known, 40, scope, params);
@@ -273,10 +285,16 @@ export function GraphOf({ start, scope, params = {} }) {
         [...new Map([...old, ...own.nodes, ...near.nodes].map((node) => [node.id, node])).values()].slice(0, NODES_MAX),
       );
       setEdges((old) => [...new Map([...old, ...near.edges].map((edge) => [edge.id, edge])).values()]);
-    });
+      setError(own.nodes.length ? null : new Error("There is no such memory or name here. Choose another start, scope or time."));
+    } catch (failed) {
+      if (id === start) setError(failed);
+      else notify(failed.message);
+    }
+  };
   useEffect(() => {
     setNodes([]);
     setEdges([]);
+    setError(null);
     choose(start);
   }, [start, params.as_of, params.known_at]);
   const shown = new Set(nodes.map((node) => node.id));
@@ -284,6 +302,7 @@ export function GraphOf({ start, scope, params = {} }) {
   const plane = planeOf();
   const worlds = useWorlds(nodes, scope);
   const at = useMemo(() => layOut(nodes, lines, start, worlds, plane), [nodes.length, lines.length, start, worlds, plane]);
+  if (error) return html`<${Problem} error=${error} again=${() => choose(start)} />`;
   // As high as the picture will be: what is below it stays where it is.
   if (!nodes.length) return html`<div class="graph loading" role="status">Loading …</div><p class="small">${" "}</p><p class="small">${" "}</p>`;
   const one = nodes.find((node) => node.id === chosen) || nodes[0];

@@ -130,9 +130,9 @@ export function Health({ access, stamp }) {
           : html`
         <h2>Growth</h2><${Growth} scope=${{}} from=${from} stamp=${stamp} />
         <${Doctor} stamp=${stamp} />
+        <${Check} />
         <h2>Time to answer</h2><p class="soft">Half of the requests since the start were answered within P50, 95 of 100 within P95, 99 within P99.</p><div class="scroll"><table><thead><tr><th>route</th><th class="tight wide">requests</th><th class="tight">P50</th><th class="tight">P95</th><th class="tight">P99</th></tr></thead><tbody>
-          ${routes(metrics).map((one) => html`<tr key=${one.route}><td class="mono">${one.route}</td><td class="tight wide">${one.count.toLocaleString("en")}</td>${one.times.map((time) => html`<td class="tight">${took(time)}</td>`)}</tr>`)}</tbody></table></div>
-        <${Check} />`
+          ${routes(metrics).map((one) => html`<tr key=${one.route}><td class="mono">${one.route}</td><td class="tight wide">${one.count.toLocaleString("en")}</td>${one.times.map((time) => html`<td class="tight">${took(time)}</td>`)}</tr>`)}</tbody></table></div>`
       }`;
   }}</${Loaded}>`;
 }

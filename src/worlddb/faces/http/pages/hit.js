@@ -1,7 +1,7 @@
 // One hit of a recall: why it is there in words and in figures, what speaks against it, and the buttons that put it right.
 import { html } from "./vendor/preact-htm.js";
 import { CorrectionButtons } from "./corrections.js";
-import { Chip, count, day, Id, link, textOf, Time } from "./parts.js";
+import { Chip, count, day, Id, isOver, link, textOf, Time } from "./parts.js";
 
 // What each part of a score says of a hit, and its colour in every bar; what is rare shares the last colour.
 const REST = 7;
@@ -36,9 +36,9 @@ const DOUBTFUL = 0.1;
 
 /** What every hit has got from each part of the score: it is no reason why one is above another. */
 export function sharedBy(hits) {
-  if (hits.length < 2) return {};
-  const names = Object.keys(hits[0].weighed || {});
-  return Object.fromEntries(names.map((name) => [name, Math.min(...hits.map((hit) => (hit.weighed || {})[name] || 0))]));
+  const all = hits.map((hit) => hit.weighed || {}).filter((weighed) => Object.keys(weighed).length > 0); // One that comes with another has no score.
+  if (all.length < 2) return {};
+  return Object.fromEntries(Object.keys(all[0]).map((name) => [name, Math.min(...all.map((weighed) => weighed[name] || 0))]));
 }
 
 /** Return the strongest reasons for a hit, as clauses: what lifts it above the others, or else what it has at all. */
@@ -110,11 +110,12 @@ export function against(hit) {
 
 function Against({ hit, texts }) {
   const found = against(hit);
-  return html`${found.map(
-    (one) => html`<div class="small" key=${one.what + one.id}><${Chip} kind=${one.kind}>${one.what}</${Chip}>
-      ${one.told && html` <s>${one.told}</s>`}
-      ${one.id && html` <a href=${link("memory", one.id)}>${(texts && texts.get(one.id)) || one.id.slice(0, 8)}</a>`}
-      ${one.kind === "bad" && html` <a class="soft" href=${link("inbox")}>decide</a>`}</div>`,
+  // What one memory does to a hit is one line.
+  const lines = [...new Set(found.map((one) => one.id))].map((id) => found.filter((one) => one.id === id));
+  return html`${lines.map(
+    (line) => html`<div class="small" key=${line[0].id}>${line.map((one) => html`<${Chip} kind=${one.kind}>${one.what}</${Chip}>${one.told && html`<s>${one.told}</s> `}`)}
+      ${line[0].id && html` <a href=${link("memory", line[0].id)}>${(texts && texts.get(line[0].id)) || line[0].id.slice(0, 8)}</a>`}
+      ${line.some((one) => one.kind === "bad") && html` <a class="soft" href=${link("inbox")}>decide</a>`}</div>`,
   )}`;
 }
 
@@ -132,7 +133,7 @@ function Lanes({ hit, replaces }) {
     ${lanes.map(([lane, one]) => html` <${Chip} title=${`score ${one.score.toFixed(3)} in this lane`}>${lane} #${one.rank}</${Chip}>`)}
     ${onlyFor && html`<${Chip} kind="good" title="No lane found it; it comes with the older text that it replaces">replaces hit ${replaces.join(", ")}</${Chip}>`}
     ${(node.origins || []).length > 0 && html`<${Chip} title=${`written by ${node.actor}`}>from ${node.origins.join(", ")}</${Chip}>`}
-    ${node.valid_to && html`<${Chip} kind="warn">${new Date(node.valid_to) > new Date() ? "ends" : "ended"} ${day(node.valid_to)}</${Chip}>`}</div>`;
+    ${node.valid_to && html`<${Chip} kind="warn">${isOver(node) ? "ended" : "ends"} ${day(node.valid_to)}</${Chip}>`}</div>`;
 }
 
 function Sure({ confidence }) {
@@ -147,7 +148,7 @@ export function Hit({ hit, rank, texts, moved, current, shared, most, replaces =
   const reasons = reasonsFor(hit, shared);
   return html`<article class=${`card hit ${current ? "chosen" : ""}`}>
     <div class="head"><strong class="rank">${rank}</strong>
-      <div class="text"><a href=${link("memory", node.id)} data-row=${node.id}>${textOf(node)}</a>
+      <div class="text"><a href=${link("memory", node.id)} data-row=${node.id} class="clamp">${textOf(node)}</a>
         ${moved && html` <${Chip} kind=${moved.kind}>${moved.text}</${Chip}>`}</div>
       <${Sure} confidence=${hit.confidence} /></div>
     ${reasons.length > 0 && html`<p class="why">Here because ${inWords(reasons)}.</p>`}

@@ -52,6 +52,11 @@ function Side({ id, name, scope, isOpen }) {
   return html`<div><a href=${link("people", id)}>${name}</a><ul class="small">${((page.data && page.data.nodes) || []).filter((node) => node.content).map((node) => html`<li key=${node.id}>${textOf(node)}</li>`)}</ul></div>`;
 }
 
+/** One of the names is that of two people: its page has the memories to choose from. */
+const openSide = ({ left }) => {
+  location.hash = link("people", left);
+};
+
 /** Why two names may be the same, in words. */
 function Evidence({ evidence }) {
   const told = Object.entries(evidence || {})
@@ -59,9 +64,9 @@ function Evidence({ evidence }) {
     .map(([name, value]) => {
       if (name === "words" && Array.isArray(value))
         return value
-          .map(([left, right, how]) => (how === "same" ? `“${left}” is the same` : `“${left}” and “${right}”: ${how}`))
+          .map(([left, right, how]) => (how === "same" ? `“${left}” is in both` : `“${left}” and “${right}”: ${how === "variant" ? "two spellings" : how}`))
           .join(", ");
-      if (name === "by_chance") return `two names are so alike by chance in ${(100 * value).toPrecision(1)} % of pairs`;
+      if (name === "by_chance") return `of names that have nothing to do with each other, ${Number((100 * value).toPrecision(1))} % are so alike`;
       if (name === "compared") return "";
       return `${name.replaceAll("_", " ")}: ${typeof value === "object" ? JSON.stringify(value) : value}`;
     });
@@ -90,6 +95,7 @@ const KINDS = [
     keys: {
       a: ["The same", (one, scope) => decide(one, "accept", scope)],
       r: ["Not the same", (one, scope) => decide(one, "reject", scope)],
+      s: ["Split a name", openSide],
     },
   },
   {
@@ -261,7 +267,7 @@ export function Inbox({ where, scope, stamp }) {
       const urgent = all.filter((card) => card.kind.isUrgent).length + data.left;
       const others = all.length + data.left - urgent;
       return html`<p class="small soft">${count(urgent, "decision")} to make${others > 0 && `, and ${others} to look at`}.
-          ${canWrite && html` Keys: <kbd>j</kbd> and <kbd>k</kbd> choose, the key on a button does what the button says, <kbd>u</kbd> takes back the last.`}</p>
+          ${canWrite && html` Keys: <kbd>j</kbd> and <kbd>k</kbd> choose, the key on a button does what the button says, <kbd>u</kbd> takes back the last.`}${!canWrite && !isPast && " To decide, you need a token of the role “curate”."}</p>
         ${KINDS.filter((kind) => shown(kind).length > 0).map(
           (kind) => html`<h2>${kind.title} (${shown(kind).length})</h2>${kind.hint && html`<p class="small soft">${kind.hint}</p>`}
             ${shown(kind).map(

@@ -142,9 +142,9 @@ async function sampled(scope, from, signal) {
   }));
 }
 
-/** A time of the axis: the day, or the minute where the whole curve is of a day or two. */
+/** A time of the axis: the day, the minute where the whole curve is of a day or two, the second where it is of minutes. */
 const moment = (time, span) =>
-  span > 2 * 86400e3 ? day(time) : new Date(time).toISOString().slice(0, 16).replace("T", " ");
+  span > 2 * 86400e3 ? day(time) : new Date(time).toISOString().slice(0, span > 600e3 ? 16 : 19).replace("T", " ");
 
 /** How many commits there were up to each time, from the beginning of the scope until now. */
 export function Growth({ scope, from, stamp }) {
@@ -213,7 +213,7 @@ export function Journal({ where, scope, stamp }) {
   return html`<h1>Journal</h1><p class="soft">Every write is a commit: who made it, what it changed, and the way back. Nothing is ever overwritten.</p><${Loaded} of=${page}>${(data) => {
     const commits = [...data.commits, ...more];
     if (!commits.length)
-      return html`<${Empty} title="No commits yet">Every write is a commit, with who made it.</${Empty}>`;
+      return html`<${Empty} title="No commits yet">The first write is the first commit. <a href=${link("memories")}>Write something</a></${Empty}>`;
     return html`<${Growth} scope=${scope} from=${data.from} stamp=${stamp} />
       <form class="bar span" onSubmit=${choose}><label>What changed after commit <input type="number" name="first" min="0" required value=${params.first || ""} /></label><label>up to commit <input type="number" name="last" min="1" required value=${params.last || ""} /></label><button>Compare</button>
         ${span && html`<button type="button" class="link" onClick=${() => change({ first: "", last: "" })}>Close</button>`}</form>
@@ -225,8 +225,9 @@ export function Journal({ where, scope, stamp }) {
           place,
         ) => html`<tr key=${place} class=${open === one.seq ? "current" : ""}><td class="tight">${one.seq}</td><td class="tight wide"><${Time} at=${one.time} /></td><td class="tight wide">${one.actor}</td>
         <td class="text"><${Said} nodes=${one.said || data.said.get(one.time)} /><span class="narrow small soft"><${Time} at=${one.time} /> </span>${one.nodes > 0 && html`<${Chip} kind="good" title="memories, names and facts that are new">${one.nodes.toLocaleString("en")} new</${Chip}>`}${one.edges > 0 && html`<${Chip} title="links between them">${count(one.edges, "link")}</${Chip}>`}${one.changes.length > 0 && html`<${Chip} kind="warn" title="what was there before and has changed">${count(one.changes.length, "change")}</${Chip}>`}
-          ${open === one.seq && html`<${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} />`}</td>
-        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>Show</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}title="What has changed since this commit">Since</button> ${may("curate") && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>`,
+</td>
+        <td class="tight actions"><button aria-expanded=${open === one.seq} onClick=${() => change({ commit: open === one.seq ? "" : String(one.seq) })}>${open === one.seq ? "Hide" : "Show"}</button> <button class="wide" aria-label=${`Compare commit ${one.seq} with the newest`} onClick=${() => change({ first: String(one.seq), last: String(commits[0].seq) })}title="What has changed since this commit">Since</button> ${may("curate") && html`<button onClick=${() => setUndoing(one)}>Undo</button>`}</td></tr>
+        ${open === one.seq && html`<tr key=${`${place}-open`} class="current open"><td colspan="5"><${Difference} first=${Math.max(0, one.seq - 1)} last=${one.seq} scope=${scope} /></td></tr>`}`,
       )}
       </tbody></table></div>
       ${cursor && html`<div class="bar"><button onClick=${next}>Show more</button></div>`}

@@ -10,6 +10,7 @@ import {
   Dialog,
   Empty,
   FIRST_PAGE,
+  isOver,
   link,
   Loaded,
   may,
@@ -28,7 +29,8 @@ import { AmendDialog, CorrectionButtons, EraseDialog } from "./corrections.js";
 
 const search = oneAtATime();
 const PAGE = 50;
-const FOUND_MAX = 50;
+const FOUND = 25; // Rows of a search while somebody types: what is meant is among the first.
+const FOUND_MORE = 200;
 const EXPORT_PAGE = 1000; // As many as one call returns.
 const EXPORT_MAX = 100000; // More is for 'worlddb export', which needs no browser.
 const TYPES = ["Memory", "Session", "Turn", "Fact", "Entity", "Summary"];
@@ -227,7 +229,7 @@ function ExportDialog({ rows, picked, all, onClose }) {
 const asRow = (hit) => ({
   ...hit.node,
   text: textOf(hit.node),
-  retired: Boolean(hit.node.valid_to) && new Date(hit.node.valid_to) <= new Date(),
+  retired: isOver(hit.node),
   conflicts: hit.conflicts,
   maybe_outdated: hit.maybe_outdated,
   isNear: !hit.lanes.text,
@@ -235,6 +237,7 @@ const asRow = (hit) => ({
 const before = new Map(); // The cursor of the page before that of each cursor.
 
 function Pages({ params, next, shown }) {
+  const more = params.q && !params.more && shown === FOUND && (() => change({ more: "1" }));
   const page = Number(params.page || 1);
   const go = (cursor, number) => change({ after: cursor || "", page: number > 1 ? String(number) : "" });
   const forward = () => {
@@ -242,7 +245,8 @@ function Pages({ params, next, shown }) {
     go(next, page + 1);
   };
   const back = () => (before.has(params.after) ? go(before.get(params.after), page - 1) : go("", 1));
-  useKeys({ n: next && forward, b: page > 1 && back }, [next, params.after, page]);
+  useKeys({ n: more || (next && forward), b: page > 1 && back }, [next, params.after, page, more]);
+  if (more) return html`<div class="bar pages"><span>The best ${FOUND}</span><button onClick=${more}>Show more <kbd>n</kbd></button></div>`;
   if (page === 1 && !next) return html`<p class="pages small soft">${shown === 1 ? "1 memory" : `${shown} memories`}</p>`;
   return html`<div class="bar pages" role="navigation" aria-label="Pages of the table"><button disabled=${page === 1} onClick=${back}>${before.has(params.after) || page === 1 ? "Previous" : "First page"} <kbd>b</kbd></button>
     <span>page ${page.toLocaleString("en")}, rows ${((page - 1) * PAGE + 1).toLocaleString("en")} to ${((page - 1) * PAGE + shown).toLocaleString("en")}</span><button disabled=${!next} onClick=${forward}>Next <kbd>n</kbd></button></div>`;
@@ -265,7 +269,7 @@ function useMemories({ params, scope, stamp }) {
       if (params.q)
         return search(
           async () => ({
-            rows: (await recall({ query: params.q, k: FOUND_MAX, where: filter, ...common })).hits.map(
+            rows: (await recall({ query: params.q, k: params.more ? FOUND_MORE : FOUND, where: filter, ...common })).hits.map(
               asRow,
             ),
             next: null,
@@ -282,6 +286,7 @@ function useMemories({ params, scope, stamp }) {
       params.as_of,
       params.known_at,
       params.after,
+      params.more,
       stamp,
       ...Object.keys(FILTERS).map((name) => params[name]),
     ],

@@ -1,12 +1,14 @@
 // One memory: its text with names and claims marked, its versions in time, conflicts, commits, edges, its proof.
 import { html, useState } from "./vendor/preact-htm.js";
-import { clocksOf, get, post } from "./api.js";
+import { clocksOf, clockSteps, get, post } from "./api.js";
 import { refuse } from "./actions.js";
 import { AmendDialog, CorrectionButtons, EraseDialog } from "./corrections.js";
 import {
   attempt,
+  Back,
   Chip,
   day,
+  isOver,
   link,
   Loaded,
   may,
@@ -47,13 +49,13 @@ function Marked({ text, edges }) {
   return html`<p class="body">${parts}</p>`;
 }
 
-async function versions(memory, scope, signal) {
+async function versions(memory, scope, known_at, signal) {
   const found = new Map([[memory.id, memory]]);
   const open = [...memory.supersedes, ...memory.superseded_by];
   while (open.length && found.size < CHAIN_MAX) {
     const id = open.shift();
     if (found.has(id)) continue;
-    const one = await get(`/v1/memories/${id}`, scope, signal).catch(() => null);
+    const one = await get(`/v1/memories/${id}`, { ...scope, known_at }, signal).catch(() => null);
     if (!one) continue;
     found.set(id, one);
     open.push(...one.supersedes, ...one.superseded_by);
@@ -76,7 +78,8 @@ async function commitsOf(memory, edges, scope, signal) {
   return [...new Map(found.map((one) => [one.time, one])).values()];
 }
 
-async function loadMemory(id, scope, clocks, signal) {
+async function loadMemory(id, scope, { as_of, known_at }, signal) {
+  const known = clockSteps({ known_at }); // The first clock says whether the memory was true then; what is known of it is told in any case.
   const types = (await get("/v1/ontology", scope, signal)).types
     .map((one) => one.type)
     .filter((type) => type !== "contains");
@@ -86,17 +89,17 @@ async function loadMemory(id, scope, clocks, signal) {
       {
         query: {
           seeds: [which],
-          steps: [{ op: "include_superseded" }, { op: "traverse", types, direction: "both", hops: 1 }],
+          steps: [...known, { op: "include_superseded" }, { op: "traverse", types, direction: "both", hops: 1 }],
           limit: 60,
         },
         ...scope,
       },
       signal,
     ).catch(() => ({ nodes: [], edges: [] }));
-  const memory = await get(`/v1/memories/${id}`, { ...scope, ...clocks }, signal).catch(async (error) => {
+  const memory = await get(`/v1/memories/${id}`, { ...scope, known_at }, signal).catch(async (error) => {
     if (error.status !== 404) throw error;
     // A name is no memory: it is read as a node of the graph.
-    const found = await post("/v1/query", { query: { seeds: [id], include_superseded: true }, ...scope }, signal);
+    const found = await post("/v1/query", { query: { seeds: [id], steps: [...known, { op: "include_superseded" }] }, ...scope }, signal);
     if (!found.nodes.length) throw error;
     const [node] = found.nodes;
     return {
@@ -110,10 +113,10 @@ async function loadMemory(id, scope, clocks, signal) {
       isName: true,
     };
   });
-  const [near, chain] = await Promise.all([around(memory.id), versions(memory, scope, signal)]);
+  const [near, chain] = await Promise.all([around(memory.id), versions(memory, scope, known_at, signal)]);
   const own = near.edges.filter((edge) => edge.source === memory.id || edge.target === memory.id);
   const commits = await commitsOf(memory, memory.isName ? [] : own, scope, signal);
-  return { memory, near, chain, commits };
+  return { memory, near, chain, commits, early: Boolean(as_of) && !memory.isName && new Date(memory.valid_from) > new Date(as_of) };
 }
 
 function Fields({ memory, commits }) {
@@ -137,12 +140,12 @@ function Claims({ memory, near }) {
   const claims = near.edges.filter((edge) => edge.source === memory.id && isClaim(edge));
   const names = new Map(near.nodes.map((node) => [node.id, node]));
   if (!claims.length) return null;
-  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>who or what</th><th>fact</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th></tr></thead><tbody>
+  return html`<h2>What it states</h2><div class="scroll"><table class="claims"><thead><tr><th>about</th><th>fact</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th></tr></thead><tbody>
     ${claims.map(
       (
         edge,
       ) => html`<tr key=${edge.id}><td><a href=${link("people", edge.target)}>${names.has(edge.target) ? textOf(names.get(edge.target)) : edge.target.slice(0, 8)}</a></td><td>${edge.metadata.relation}${edge.metadata.functional && html` <${Chip} title="a new value ends the old one">one at a time</${Chip}>`}</td>
-      <td>${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} /></td><td class="tight"><${Time} at=${edge.valid_to} /></td></tr>`,
+      <td>${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} short /></td><td class="tight wide"><${Time} at=${edge.valid_to} short /></td></tr>`,
     )}</tbody></table></div>`;
 }
 
@@ -184,7 +187,7 @@ function Edges({ memory, near }) {
     })}</tbody></table></div>`;
 }
 
-export function OneMemory({ where, access, scope, stamp }) {
+export function OneMemory({ where, access, scope, stamp, back }) {
   const { params, id } = where;
   const [dialog, setDialog] = useState("");
   const [graph, setGraph] = useState(false);
@@ -205,9 +208,8 @@ export function OneMemory({ where, access, scope, stamp }) {
     setDialog("");
     location.hash = link("memory", written.id);
   };
-  return html`<${Loaded} of=${page} title="Memory">${({ memory, near, chain, commits }) => html`
-    <p class="small"><a href=${link("memories")}>Memories</a></p>
-    <h1>${memory.isName ? memory.name || memory.type : "Memory"} ${memory.retired && html`<${Chip} kind="warn">ended</${Chip}>`}</h1>
+  return html`<${Back} to=${back} or=${["memories", "Memories"]} /><${Loaded} of=${page} title="Memory">${({ memory, near, chain, commits, early }) => html`
+    <h1>${memory.isName ? memory.name || memory.type : "Memory"} ${early ? html`<${Chip} kind="warn">not true yet on ${day(params.as_of)}</${Chip}>` : isOver(memory) && html`<${Chip} kind="warn">ended</${Chip}>`}</h1>
     <${Marked} text=${memory.text || textOf(memory)} edges=${near.edges.filter((edge) => edge.source === memory.id)} />
     <div class="bar">
       ${!memory.retired && !memory.isName && html`<${CorrectionButtons} one=${memory} onAmend=${() => setDialog("amend")} />`}

@@ -5,7 +5,7 @@ import { get, isAdmin, isAtLeast, post, recall } from "./api.js";
 // -- the address bar: page, id and parameters; scope and clocks go along from page to page ----------
 
 const KEPT = ["scope", "as_of", "known_at"];
-export const FIRST_PAGE = { after: "", page: "" };
+export const FIRST_PAGE = { after: "", page: "", more: "" };
 
 export function place() {
   const [, path, query] = location.hash.match(/^#?\/?([^?]*)\??(.*)$/s); // A question mark in a question is a part of it.
@@ -86,6 +86,9 @@ export function day(time) {
   return time ? new Date(time).toISOString().slice(0, 10) : "";
 }
 
+/** A time of one of the clocks: the day that it ends, or the day and the time. */
+export const onClock = (time) => (time.endsWith("T23:59:59Z") ? day(time) : time.slice(0, 16).replace("T", " "));
+
 /** Return a time as microseconds since 1970: the calls count them, and a Date has only milliseconds. */
 export function micros(time) {
   const part = /\.(\d+)/.exec(time);
@@ -98,7 +101,9 @@ export function Id({ id, page = "memory", text }) {
   return html`<a class="mono" href=${link(page, id)} title=${id}>${text || id.slice(0, 8)}</a>`;
 }
 
-export const isOver = (node) => Boolean(node.valid_to) && new Date(node.valid_to) <= new Date();
+/** The time that the page shows as what is true: that of the first clock, or now. */
+export const trueWhen = () => new Date(place().params.as_of || Date.now());
+export const isOver = (node) => Boolean(node.valid_to) && new Date(node.valid_to) <= trueWhen();
 
 export const textOf = (node) => node.text || node.content || node.name || (node.erased ? "(erased)" : "(empty)");
 
@@ -144,6 +149,11 @@ export function Problem({ error, again }) {
     : null;
 }
 
+/** The way back from one thing to the page that led to it, with its search and its filters; `or` is where it is listed. */
+export function Back({ to, or: [page, title] }) {
+  return html`<p class="small"><a href=${to ? link(to.page, "", to.more) : link(page)}>← ${to ? to.title : title}</a></p>`;
+}
+
 export function Empty({ title, children }) {
   return html`<div class="empty"><strong>${title}</strong>${children}</div>`;
 }
@@ -166,9 +176,10 @@ function Slow() {
       clearInterval(next);
     };
   }, []);
+  const isReady = /^([\d,]+) of \1 /.test(told || ""); // All nodes are embedded.
   return told === null
     ? null
-    : html`<div class="slow" role="status">Preparing … The first question to a large store after a start builds its index; the next ones are quick.${told && html` <span class="small">${told}</span>`}</div>`;
+    : html`<div class="slow" role="status">${isReady ? "This takes longer than usual: the server is busy, or the store is large." : "Preparing … The first question to a large store after a start builds its index; the next ones are quick."}${told && html` <span class="small">${told}</span>`}</div>`;
 }
 
 /** What was loaded, by `children(data)`; `title` is the heading of a page that has none without its data. */

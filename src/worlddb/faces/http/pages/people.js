@@ -1,9 +1,10 @@
 // People and names: whom and what the memories are about; one of them with what is known, its time line and its identity.
 import { html, useState } from "./vendor/preact-htm.js";
-import { clocksOf, clockSteps, get, post } from "./api.js";
+import { clockSteps, get, post } from "./api.js";
 import { changed, undoOf, undoOfCommit } from "./actions.js";
 import {
   attempt,
+  Back,
   Chip,
   count,
   day,
@@ -92,7 +93,7 @@ function Facts({ texts, edges }) {
     if (later.length) one.until = later.map((other) => other.edge.valid_from).sort()[0];
   }
   return html`<h2>What is known</h2><div class="scroll"><table class="claims"><thead><tr><th>fact</th><th>value</th><th class="tight">since</th><th class="tight wide">until</th><th class="wide">said in</th></tr></thead><tbody>
-    ${facts.map(({ node, edge, until }) => html`<tr key=${edge.id} class=${until && new Date(until) <= new Date() ? "ended" : ""}><td>${edge.metadata.relation}</td><td class="text">${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} />${until && html`<span class="narrow"><br />to <${Time} at=${until} /></span>`}</td><td class="tight wide"><${Time} at=${until} /></td><td class="wide"><a href=${link("memory", node.id)}>${textOf(node)}</a></td></tr>`)}</tbody></table></div>`;
+    ${facts.map(({ node, edge, until }) => html`<tr key=${edge.id} class=${isOver({ valid_to: until }) ? "ended" : ""}><td>${edge.metadata.relation}</td><td class="text">${edge.metadata.value}</td><td class="tight"><${Time} at=${edge.valid_from} />${until && html`<span class="narrow"><br />to <${Time} at=${until} /></span>`}</td><td class="tight wide"><${Time} at=${until} /></td><td class="wide"><a href=${link("memory", node.id)}>${textOf(node)}</a></td></tr>`)}</tbody></table></div>`;
 }
 
 function Identity({ identity, scope }) {
@@ -136,26 +137,29 @@ function TimeLine({ id, texts, scope }) {
     ${may("curate") && chosen.size > 0 && html`<div class="bar bulk" role="status"><span>${chosen.size} chosen</span><button onClick=${split}>They speak of another of this name</button></div>`}`;
 }
 
-function Person({ id, params, scope, stamp }) {
+function Person({ id, params, scope, stamp, back }) {
   const page = useLoaded(
     (signal) => loadPerson(id, scope, params, signal),
     [id, params.scope, params.as_of, params.known_at, stamp],
   );
-  return html`<${Loaded} of=${page} title="Name">${({
+  return html`<${Back} to=${back} or=${["people", "People and names"]} /><${Loaded} of=${page} title="Name">${({
     identity,
     texts,
     edges,
-  }) => html`<p class="small"><a href=${link("people")}>People and names</a></p><h1>${identity.names[0] || "Name"}</h1>
+  }) => html`<h1>${identity.names[0] || "Name"}</h1>
     <${Identity} identity=${identity} scope=${scope} />
     <${Facts} texts=${texts} edges=${edges} /><${TimeLine} id=${id} texts=${texts} scope=${scope} />
     <p class="small"><a href=${link("worlds", "", { start: id })}>Show it in the graph</a></p>`}</${Loaded}>`;
 }
 
+const isCalled = (node, words) => [node.name, ...node.aliases].some((name) => name.toLowerCase().includes(words.trim().toLowerCase()));
+
 function Names({ params, scope, stamp }) {
   const [text, setText] = useTyped("q", params.q || "", true);
   const [more, setMore] = useState([]);
+  // A name is not true at a time: only what is said of it is. The second clock alone holds for a list of names.
   const list = (cursor, signal) =>
-    get("/v1/interior", { type: "Entity", limit: NAMES, cursor, ...scope, ...clocksOf(params) }, signal);
+    get("/v1/interior", { type: "Entity", limit: NAMES, cursor, known_at: params.known_at, ...scope }, signal);
   const page = useLoaded(
     async (signal) => {
       setMore([]);
@@ -163,24 +167,26 @@ function Names({ params, scope, stamp }) {
       const query = {
         text: params.q,
         match: "all",
-        steps: [...clockSteps(params), { op: "filter_type", types: ["Entity"] }],
+        steps: [...clockSteps({ known_at: params.known_at }), { op: "filter_type", types: ["Entity"] }],
         limit: NAMES,
       };
-      return search(
-        async () => ({ nodes: (await post("/v1/query", { query, ...scope })).nodes, next_cursor: null }),
-        signal,
-      );
+      return search(async () => {
+        // Where all names come in one answer, a part of a name is enough; else whole words are searched for.
+        const all = await list();
+        if (!all.next_cursor) return { ...all, nodes: all.nodes.filter((node) => isCalled(node, params.q)) };
+        return { nodes: (await post("/v1/query", { query, ...scope })).nodes, next_cursor: null };
+      }, signal);
     },
-    [params.q, params.scope, params.as_of, params.known_at, stamp],
+    [params.q, params.scope, params.known_at, stamp],
   );
   return html`<h1>People and names</h1>
     <p class="soft">Whom and what the memories are about. Open a name for its facts, its time line and its other spellings.</p>
-    <div class="bar"><input class="grow" type="search" aria-label="Search names" placeholder="Search names, by whole words …" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
+    <div class="bar"><input class="grow" type="search" aria-label="Search names" placeholder="Search names …" value=${text} onInput=${(event) => setText(event.target.value)} /></div>
     <${Loaded} of=${page}>${(data) => {
       const nodes = [data, ...more].flatMap((one) => one.nodes);
       const next = [data, ...more].pop().next_cursor;
       if (!nodes.length)
-        return html`<${Empty} title=${params.q ? "No such name" : "No names yet"}>Names are found in what is written, such as “Sarah Chen leads Project Falcon.”</${Empty}>`;
+        return html`<${Empty} title=${params.q ? "No such name" : "No names yet"}>${params.q ? "Try another spelling, or a whole word of the name." : html`Names are found in what is written, such as “Sarah Chen leads Project Falcon.” <a href=${link("memories")}>Write something</a>`}</${Empty}>`;
       return html`<p class="small soft">${count(nodes.length, "name")}${next ? ", and more" : ""}</p><div class="columns names">${nodes.map(
         (node) => html`<article class="card" key=${node.id}><a href=${link("people", node.id)}>${node.name}</a>
           ${node.aliases.map((one) => html` <${Chip}>${one}</${Chip}>`)}</article>`,
@@ -189,8 +195,8 @@ function Names({ params, scope, stamp }) {
     }}</${Loaded}>`;
 }
 
-export function People({ where, scope, stamp }) {
+export function People({ where, scope, stamp, back }) {
   return where.id
-    ? html`<${Person} id=${where.id} params=${where.params} scope=${scope} stamp=${stamp} />`
+    ? html`<${Person} id=${where.id} params=${where.params} scope=${scope} stamp=${stamp} back=${back} />`
     : html`<${Names} params=${where.params} scope=${scope} stamp=${stamp} />`;
 }

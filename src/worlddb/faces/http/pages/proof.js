@@ -1,6 +1,7 @@
 // Verify a proof in the browser, with blake3 alone: nothing is sent anywhere.
 import { html, useState } from "./vendor/preact-htm.js";
 import { blake3 } from "./blake3.js";
+import { link } from "./parts.js";
 
 const BUCKET_MAX = 64;
 const FORK_WIDTH = 16;
@@ -128,7 +129,7 @@ export function verifyHistory(proof) {
 
 const shownProof = (
   data,
-) => html`<dl><dt>memory</dt><dd class="mono">${data.proof.id}</dd><dt>root state</dt><dd class="mono">${data.root_state}</dd><dt>worlds on the way</dt><dd>${data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
+) => html`<dl><dt>memory</dt><dd><span class="mono">${data.proof.id}</span> <a href=${link("memory", data.proof.id)}>its text, if it is in this store</a></dd><dt>root state</dt><dd class="mono">${data.root_state}</dd><dt>worlds on the way</dt><dd>${data.proof.steps.map((step) => step.name || step.type).join(" → ")}</dd></dl>
   <p class="soft">Compare the root state with one that you trust: that of a backup, a log or a colleague.</p>`;
 
 const shownHistory = (
@@ -146,7 +147,7 @@ export function ProofPage() {
       setTold({
         name: file.name,
         data,
-        valid: data.first ? verifyHistory(data) : verifyProof(data.proof, data.root_state),
+        valid: data.first ? verifyHistory(data) : (data.id ?? data.proof.id) === data.proof.id && verifyProof(data.proof, data.root_state),
       });
     } catch {
       setTold({ name: file.name, data: null, valid: false });

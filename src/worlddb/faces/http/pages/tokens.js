@@ -73,6 +73,7 @@ export function Tokens({ access, stamp }) {
   const [open, setOpen] = useState(null);
   const page = useLoaded(
     async (signal) => {
+      if (!access.manages_tokens) return null;
       const [listed, found] = await Promise.all([
         get("/v1/tokens", {}, signal),
         get("/v1/scopes", { limit: 1000 }, signal).catch(() => ({ scopes: [] })),

@@ -64,8 +64,8 @@ const BEGINNINGS = 8;
 function Beginnings({ scope, params }) {
   const page = useLoaded(
     (signal) =>
-      get("/v1/interior", { type: "Entity", limit: BEGINNINGS, ...scope, ...clocksOf(params) }, signal).catch(() => ({ nodes: [] })),
-    [params.scope, params.as_of, params.known_at],
+      get("/v1/interior", { type: "Entity", limit: BEGINNINGS, known_at: params.known_at, ...scope }, signal).catch(() => ({ nodes: [] })),
+    [params.scope, params.known_at],
   );
   if (!page.data) return html`<div class="bar small"><span class="soft">For example</span><button disabled>…</button></div>`;
   const names = page.data.nodes;
@@ -122,7 +122,7 @@ export function Worlds({ where, scope, stamp }) {
     const all = [...first, ...data.scopes.filter((one) => one.name !== params.scope)];
     return html`${
       all.length === 0
-        ? html`<${Empty} title="No worlds yet">Each user, agent, app and run has a world of its own.</${Empty}>`
+        ? html`<${Empty} title="No worlds yet">The first memory of a user makes the first one. <a href=${link("memories")}>Write something</a></${Empty}>`
         : html`<ul class="tree">${all.map((one) => html`<${ScopeWorld} key=${one.id} one=${one} isFirst=${all.length < 20 || one.name === params.scope} params=${params} />`)}</ul>`
     }
     <${Around} scope=${scope} params=${params} />
