@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from worlddb import FormatError
 from worlddb.evaluate import data_sets
 from worlddb.evaluate.benchmark_cases import Case
-from worlddb.evaluate.conversation_sets import DMR_ASKED_AT
+from worlddb.evaluate.data_formats import DMR_ASKED_AT
 from worlddb.evaluate.data_sets import format_of, items_of, load_cases
 
 from .samples import dmr_item, locomo, longmemeval, longmemeval_item, save, save_lines

@@ -8,8 +8,8 @@ from typing import Any
 
 from worlddb.evaluate.benchmark_cases import RunSettings
 from worlddb.evaluate.benchmark_run import run_benchmark
+from worlddb.evaluate.data_formats import FactBook
 from worlddb.evaluate.data_sets import format_of, load_cases
-from worlddb.evaluate.linked_sets import FactBook
 from worlddb.evaluate.question_plan import plan_of
 
 FACTS = (

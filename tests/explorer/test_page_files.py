@@ -43,6 +43,8 @@ def test_a_page_that_has_not_changed_is_not_sent_again(guarded: Site) -> None:
     tag = guarded.get("/ui/app.js").headers["etag"]
     again = guarded.send("GET", "/ui/app.js", headers={"If-None-Match": tag})
     assert (again.status, again.body) == (304, b"")
+    # For the icon a browser would ask at each key of a search, which changes the address.
+    assert guarded.get("/ui/icon.svg").headers["cache-control"] == "max-age=3600"
 
 
 @pytest.mark.parametrize("path", ["/ui/", "/ui/nothing.js", "/ui/../explorer.py", "/ui/%2e%2e/x"])

@@ -56,16 +56,18 @@ def texts(memory: Memory, **options: Any) -> list[str]:
     return [one.text for one in memory.list(user_id="ada", **options)]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_shown_and_has_no_barrier(
-    browser: Any, site: Site, memory: Memory, scheme: str
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 380)])
+def test_every_page_is_shown_has_no_barrier_and_fits(
+    browser: Any, site: Site, memory: Memory, scheme: str, width: int
 ) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    shown = watched(browser, f"http://127.0.0.1:{site.port}", memory, color_scheme=scheme)
+    view = {"width": width, "height": 800}
+    shown = watched(browser, site.url, memory, color_scheme=scheme, viewport=view)
     for place, element in places(memory).items():
         shown.open(place if "?" in place else f"{place}?scope=user%3Aada", element)
         found = axe.run(shown.page)
         assert found.violations_count == 0, (place, found.generate_report())
+        assert shown.page.evaluate("document.documentElement.scrollWidth") <= width, place
     assert shown.complaints == []
     shown.page.close()
 
@@ -85,22 +87,16 @@ def test_what_is_not_found_and_the_past_have_no_barrier(
         assert shown.page.locator("h1").all_inner_texts() == [title]
         found = axe.run(shown.page)
         assert found.violations_count == 0, (place, found.generate_report())
+    shown.open("memories?scope=user%3Aada", "td.text")
+    shown.page.keyboard.press("j")
+    for key in ("?", "a", "e"):  # Each opens a dialog.
+        shown.page.keyboard.press(key)
+        shown.page.wait_for_selector("dialog")
+        found = axe.run(shown.page)
+        assert found.violations_count == 0, (key, found.generate_report())
+        shown.page.keyboard.press("Escape")
+        shown.page.wait_for_selector("dialog", state="detached")
     shown.page.close()
-
-
-def test_a_narrow_screen_needs_no_sideways_scrolling(
-    browser: Any, site: Site, memory: Memory
-) -> None:
-    narrow = watched(
-        browser,
-        f"http://127.0.0.1:{site.port}",
-        memory,
-        viewport={"width": 380, "height": 800},
-    )
-    for place, element in places(memory).items():
-        narrow.open(place if "?" in place else f"{place}?scope=user%3Aada", element)
-        assert narrow.page.evaluate("document.documentElement.scrollWidth") <= 380, place
-    narrow.page.close()
 
 
 def test_search_as_you_type_finds_and_is_in_the_address(explorer: Explorer) -> None:

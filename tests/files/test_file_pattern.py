@@ -12,8 +12,8 @@ import pytest
 
 import worlddb
 from worlddb import InvalidInputError
-from worlddb.files import file_pattern
-from worlddb.files.file_pattern import path_matcher, pattern_lines
+from worlddb.files import file_tree
+from worlddb.files.file_tree import path_matcher, pattern_lines
 from worlddb.files.versioned_files import Files
 
 ENDLESS = "(a+)+$"
@@ -31,7 +31,7 @@ def files() -> Iterator[Files]:
 def test_a_pattern_that_does_not_end_is_refused_and_others_go_on(
     files: Files, monkeypatch: pytest.MonkeyPatch, pattern: str, ignore_case: bool
 ) -> None:
-    monkeypatch.setattr(file_pattern, "GREP_S_MAX", 1.0)
+    monkeypatch.setattr(file_tree, "GREP_S_MAX", 1.0)
     files.write("/trap.txt", TRAP)
     refusals: list[str] = []
 

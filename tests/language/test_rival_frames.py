@@ -6,8 +6,17 @@ wrong in general, not for a rule of its own.
 
 from __future__ import annotations
 
-from worlddb.language.rival_frames import is_rival
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from worlddb.language import rival_frames
+from worlddb.language.rival_frames import frame_of, is_rival
 from worlddb.language.statement import statement_of
+
+DATA = Path(__file__).parents[2] / "bench" / "data"
 
 FALSE_MAX = 2  # As measured when the pairs were written; a false link is worse than a missed one.
 LINKED_MIN = 37
@@ -115,3 +124,44 @@ def test_what_can_both_be_so_is_hardly_ever_a_conflict() -> None:
 def test_what_cannot_both_be_so_mostly_is_one() -> None:
     found = linked(ONE_CAN_BE_SO)
     assert len(found) >= LINKED_MIN, set(ONE_CAN_BE_SO) - set(found)
+
+
+def test_the_weights_come_from_the_frames_in_the_repository() -> None:
+    path = Path(rival_frames.__file__).with_name("rival_frames.json")
+    learned = json.loads(path.read_text(encoding="utf-8"))
+    frames = DATA / learned["data"]
+    assert learned["data_sha256"] == hashlib.sha256(frames.read_bytes()).hexdigest()
+
+
+def test_most_everyday_conflicts_are_linked_and_hardly_any_other_pair() -> None:
+    rows = map(json.loads, (DATA / "conflict_pairs.jsonl").read_text("utf-8").splitlines())
+    pairs = {True: [], False: []}  # type: dict[bool, list[tuple[str, str]]]
+    for row in rows:
+        pairs[row["conflict"]].append((row["old"], row["new"]))
+    # As `python -m bench.conflicts` printed when the weights were fitted: 78 of 103, 3 of 170.
+    assert len(linked(tuple(pairs[True]))) >= 75
+    assert len(linked(tuple(pairs[False]))) <= 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "before"),
+    [
+        ("Мою начальницу зовут Вера.", "Мою начальницу зовут Нина.", "мою начальницу зовут"),
+        ("اسم كلبي ركس.", "اسم كلبي بوبي.", "اسم كلبي"),
+        ("हमारे कुत्ते का नाम शेरू है।", "हमारे कुत्ते का नाम टॉमी है।", "हमारे कुत्ते का नाम"),
+        ("房租是3000元。", "房租是3500元。", "房 租 是"),
+    ],
+)
+def test_only_the_value_differs_in_any_script(old: str, new: str, before: str) -> None:
+    one, other = statement_of(old), statement_of(new)
+    assert one is not None
+    assert other is not None
+    frame = frame_of(one, other)
+    assert frame is not None
+    assert " ".join(frame.before) == before
+    assert [len(value) for value in frame.values] == [1, 1]
+
+
+def test_two_people_can_have_one_occupation() -> None:
+    assert not linked((("Colin Irwin is a citizen of Peru.", "Rosa Kahn is a citizen of Peru."),))
+    assert not linked((("Tom is a doctor.", "Anna is a doctor."),))

@@ -37,15 +37,15 @@ from worlddb.store.sqlite.file_locks import locked_file, private_opener
 KEYS_END = BACKUP_KEYS_END
 """Suffix of the file's name after that of the store; the file may be a symbolic link."""
 MAGIC = b"worlddb backup keys 1\n"
-SALT_BYTES = 16
-FILE_ID_BYTES = 16
+SALT_BYTES = 16  # random, so no two files are sealed by one key and salt
+FILE_ID_BYTES = 16  # random, so no two files have one id
 FILE_SECRET_BYTES = 32  # the key length of AES-256
 SECRET_BYTES = 16  # 128 random bits cannot be guessed; one per node
 DESTROYED = bytes(SECRET_BYTES)
 _HEAD = FILE_ID_BYTES + FILE_SECRET_BYTES
 _ENTRY = ID_BYTES + SECRET_BYTES
-_DIGEST_BYTES = 32
-_LENGTH_BYTES = 8
+_DIGEST_BYTES = 32  # of blake3
+_LENGTH_BYTES = 8  # as the format says
 
 Wrap = Callable[[bytes], Seal | None]
 """Returns the seal of the file for a salt; None if the store is not encrypted."""

@@ -47,9 +47,9 @@ from worlddb.store.rows import without_texts
 from worlddb.store.sqlite.file_locks import private_opener
 
 MAGIC = b"worlddb sealed backup 1\n"
-SALT_BYTES = 32
-NONCE_BYTES = 12
-LENGTH_BYTES = 4
+SALT_BYTES = 32  # random, so no two backups are encrypted by one key
+NONCE_BYTES = 12  # as AES-GCM expects
+LENGTH_BYTES = 4  # as the format says
 CHUNK_CHARS = 1 << 20  # bounds the memory, and keeps the overhead of 20 bytes per chunk small
 CHUNK_BYTES_MAX = 1 << 31  # one line may be long; a length above this is damage
 NODES_PER_READ = 10_000  # bounds the memory of one read

@@ -19,7 +19,8 @@ from itertools import chain
 from typing import Any
 
 from worlddb.audit.history import check_commit_number, commit_row
-from worlddb.claims.merged_claims import crossing
+from worlddb.claims.claim_lookup import Supersession
+from worlddb.claims.merged_claims import by_text, crossing, end_again
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros
@@ -99,6 +100,7 @@ class UndoPlan:
     deletes: list[EdgeRow] = field(default_factory=list)
     rewrites: list[EdgeCopy] = field(default_factory=list)
     decisions: list[tuple[Id, ProposalStatus]] = field(default_factory=list)
+    ends: list[Supersession] = field(default_factory=list)
     metadata: list[tuple[Id, dict[str, Any]]] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
 
@@ -426,6 +428,8 @@ def _take_back_merge(reader: Reader, merge: EdgeRow, moment: Moment, plan: UndoP
         if node.id not in made and (row := reader.node_row(node.id)) is not None:
             plan.retires[row] = node
     plan.revivals += restored(reader, found.ended, plan.deletes)
+    plan.rewrites += map(by_text, found.handed_on)
+    plan.ends += found.ends
 
 
 def _plan_metadata(reader: Reader, effects: CommitEffects, plan: UndoPlan) -> None:
@@ -469,6 +473,7 @@ def apply_undo(tx: Transaction, plan: UndoPlan) -> tuple[dict[Id, Id], list[Id],
     done, linked = revive(tx, plan.revivals, {UNDO: True})
     linked += write_copies(tx, plan.rewrites, done)
     linked += transfer(tx, plan.transfers, {ident: done[ident] for ident, _ in plan.transfers})
+    end_again(tx, plan.ends, done)
     for ident, values in plan.metadata:
         tx.add_metadata(ident, values)
     tx.mark(UNDO, commits=list(plan.commits))

@@ -263,6 +263,27 @@ def functional(edges: Iterable[EdgeRow]) -> list[tuple[EdgeRow, Claimed]]:
     return [(item, claim) for item, claim in claims if claim is not None and claim.functional]
 
 
+def stated(
+    reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
+) -> list[tuple[EdgeRow, Claimed]]:
+    """Return the claims about subjects at a moment, also claims that something is no longer true.
+
+    A replaced sentence of a longer text is no longer a claim of that text.
+    """
+    if moment.known is None:
+        found = functional_about(reader, subjects, relations)
+    else:
+        found = functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
+    claims = [(item, claim) for item, claim in found if claim.relation in relations]
+    moved = moved_claims(claims)
+    return [
+        (item, claim)
+        for item, claim in claims
+        if moment.holds(item.edge)
+        and (str(item.edge.source), claim.relation, claim.value) not in moved
+    ]
+
+
 def as_standing_claims(
     reader: Reader,
     edges: list[tuple[EdgeRow, Claimed]],

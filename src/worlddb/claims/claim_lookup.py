@@ -1,4 +1,4 @@
-"""Claim lookup: claims about a subject, the claims that a draft ends, and rivals.
+"""Claim lookup: the claims of a draft, the claims that they end, and rivals.
 
     claims of a draft, claims of the same subject and relation so far ──▶ Supersession, …
 
@@ -40,7 +40,6 @@ from worlddb.claims.claim import (
     CLAIM_EDGE,
     FACT,
     Claim,
-    Claimed,
     Standing,
     TimeLine,
     replaces,
@@ -51,8 +50,6 @@ from worlddb.claims.claim_edges import (
     as_standing_claims,
     claimed,
     functional,
-    functional_about,
-    moved_claims,
 )
 from worlddb.index.name_index import STATED, frame_numbers, speaker_name
 from worlddb.language.rival_frames import is_rival
@@ -61,7 +58,7 @@ from worlddb.model.address import Id, trusted_id
 from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.inputs import to_micros
 from worlddb.store.interface import Reader
-from worlddb.store.rows import BodyRow, EdgeRow
+from worlddb.store.rows import BodyRow
 from worlddb.view.visibility import Moment
 
 
@@ -82,27 +79,6 @@ def claims_of(draft: Draft) -> Iterator[Claim]:
                 text=said.text,
                 vague=said.vague,
             )
-
-
-def stated(
-    reader: Reader, subjects: Collection[int], relations: Collection[str], moment: Moment
-) -> list[tuple[EdgeRow, Claimed]]:
-    """Return the claims about subjects at a moment, also claims that something is no longer true.
-
-    A replaced sentence of a longer text is no longer a claim of that text.
-    """
-    if moment.known is None:
-        found = functional_about(reader, subjects, relations)
-    else:
-        found = functional(reader.edges_at(sorted(subjects), "in", (CLAIM_EDGE,), moment.known))
-    claims = [(item, claim) for item, claim in found if claim.relation in relations]
-    moved = moved_claims(claims)
-    return [
-        (item, claim)
-        for item, claim in claims
-        if moment.holds(item.edge)
-        and (str(item.edge.source), claim.relation, claim.value) not in moved
-    ]
 
 
 # -- what a draft ends -----------------------------------------------------------------------------

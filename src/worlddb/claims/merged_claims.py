@@ -9,21 +9,27 @@ a conflict.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, FACT, STANDS_FOR, Standing, replaces
 from worlddb.claims.claim_lookup import Supersession, claims_about, follow_up
 from worlddb.model.address import Id
-from worlddb.model.records import Node
+from worlddb.model.records import Node, NodeDraft
+from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.view.visibility import Moment, accepted_class
+from worlddb.write.revival import EdgeCopy
+from worlddb.write.transaction import Transaction
 
 THROUGH = "through"
 """Metadata key of an edge that is valid only while the two subjects it names are merged."""
+
+
+EVIDENCE_CHARS_MAX = 1_000  # enough for the sentence; metadata is not for whole texts
 
 
 class Reconciliation(NamedTuple):
@@ -36,13 +42,15 @@ class Reconciliation(NamedTuple):
 class Crossing(NamedTuple):
     """What exists only through a merge: edges, facts made for it, and facts that it ended.
 
-    `ends` are the claims that stay ended after the merge is undone.
+    `ends` are the claims that stay ended after the merge is undone; `handed_on` are supersessions
+    by a fact that was made for the merge, each with the text that the fact quotes.
     """
 
     edges: tuple[EdgeRow, ...] = ()
     made: tuple[Node, ...] = ()
     ended: tuple[int, ...] = ()
     ends: tuple[Supersession, ...] = ()
+    handed_on: tuple[tuple[Id, EdgeRow], ...] = ()
 
 
 def sides(reader: Reader, merge: EdgeRow, moment: Moment) -> tuple[set[int], set[int]]:
@@ -93,13 +101,27 @@ def crossing(reader: Reader, merge: EdgeRow, moment: Moment) -> Crossing:
     facts = {item.target for item in edges.values() if item.edge.type == "supersedes"}
     quotes = {item.source for item in claims if STANDS_FOR in item.edge.metadata} & facts
     around = reader.edges_at(sorted(quotes), "both") if quotes else []
+    onward = tuple(handed_on(reader, around, quotes, edges))
     edges |= {item.row: item for item in around if item.edge.type != "contains"}
     return Crossing(
         edges=tuple(item for _, item in sorted(edges.items())),
         made=tuple(reader.nodes(quotes).values()),
         ended=tuple(sorted(facts - quotes)),
         ends=tuple(_own_ends(reader, (left, right), facts, quotes, moment)),
+        handed_on=onward,
     )
+
+
+def handed_on(
+    reader: Reader, around: Iterable[EdgeRow], quotes: set[int], gone: Collection[int]
+) -> Iterator[tuple[Id, EdgeRow]]:
+    """Yield the supersessions by quoting facts that stay, with the texts that the facts quote."""
+    around = list(around)
+    quoted = {item.source: item.edge.target for item in around if item.edge.type == "derived_from"}
+    for item in around:
+        ends = item.edge.type == "supersedes" and item.source in quoted
+        if ends and item.row not in gone and item.target not in quotes:
+            yield quoted[item.source], item
 
 
 def _crosses(reader: Reader, item: EdgeRow, left: set[int], right: set[int]) -> bool:
@@ -126,12 +148,14 @@ def _own_ends(
     homes = sorted({node.parent for node in nodes.values() if node.parent is not None})
     for side, home in product(parts, homes):
         claims = claims_about(reader, side, home, moment)
-        others = [claim for claim in claims if claim.carrier not in ids]
-        for claim in claims:
-            again = replace(claim, ends=None)
-            if claim.carrier in quoted:
-                again = _said_by(again, texts[quoted[claim.carrier]])
-            end = follow_up(again, others) if claim.carrier in ids else None
+        again = [replace(claim, ends=None) if claim.carrier in ids else claim for claim in claims]
+        again = [
+            _said_by(claim, texts[quoted[claim.carrier]]) if claim.carrier in quoted else claim
+            for claim in again
+        ]
+        for claim, said in zip(claims, again, strict=True):
+            others = [other for other in again if other is not said]
+            end = follow_up(said, others) if claim.carrier in ids else None
             if end is not None:
                 yield end
 
@@ -145,3 +169,66 @@ def _said_by(claim: Standing, text: Node) -> Standing:
         apart=text.type != FACT and text.content.strip() != claim.text.strip(),
         of_fact=text.type == FACT,
     )
+
+
+# -- ends ------------------------------------------------------------------------------------------
+
+
+def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> bool:
+    """Write that a claim supersedes another; `apart` are the facts made for that so far.
+
+    If the older claim is more trusted, write a contradiction instead and return False.
+    """
+    old, by = ended.old, ended.by
+    if tx.outranks(old.carrier, by.carrier):
+        reason = {"reason": LESS_TRUSTED}
+        tx.write_edge("contradicts", by.carrier, old.carrier, metadata=reason)
+        return False
+    target, sentence = old.carrier, (old.carrier, old.text)
+    if old.apart:
+        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
+    said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
+    if by.value:
+        said["now"] = by.value
+    said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
+    if old.subject != by.subject:
+        said[THROUGH] = [str(old.subject), str(by.subject)]
+    tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
+    return True
+
+
+def _separate_fact(tx: Transaction, old: Standing) -> Id:
+    """Create a fact for the sentence of a longer text that states a claim; return its id."""
+    drafted = NodeDraft(
+        type=FACT,
+        content=old.text,
+        parent=old.world,
+        created_at=old.said,
+        valid_from=old.began,
+    )
+    fact = tx.create_nodes([drafted], reuse=False)[0]
+    said: dict[str, Any] = {"relation": old.relation, "functional": True}
+    said |= {"value": old.value} if old.value else {}
+    said |= {"was": old.was} if old.was else {}
+    tx.write_edge("derived_from", fact, old.carrier, metadata={"evidence": "quote"})
+    tx.write_edge(CLAIM_EDGE, fact, old.subject, metadata={**said, "stands_for": str(old.carrier)})
+    for world in old.members:
+        tx.write_edge("contains", world, fact)
+    return fact
+
+
+def end_again(tx: Transaction, ends: Iterable[Supersession], successors: Mapping[Id, Id]) -> None:
+    """Write the ends that stay after a merge is undone, between the successors of their texts."""
+    apart: dict[tuple[Id, str], Id] = {}
+    for end in ends:
+        old, by = (
+            replace(claim, carrier=successors.get(claim.carrier, claim.carrier))
+            for claim in (end.old, end.by)
+        )
+        end_claim(tx, replace(end, old=old, by=by), apart)
+
+
+def by_text(given: tuple[Id, EdgeRow]) -> EdgeCopy:
+    """Return a supersession by a quoting fact as one by the text that it quotes."""
+    text, item = given
+    return EdgeCopy(edge=replace(item.edge, source=text), valid_to=item.edge.valid_to)

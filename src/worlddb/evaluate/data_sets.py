@@ -21,15 +21,16 @@ from typing import IO, Any
 
 from worlddb.errors import FormatError, InvalidInputError
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, LayoutError, check_case, object_in
-from worlddb.evaluate.conversation_sets import (
+from worlddb.evaluate.data_formats import (
     beam_cases,
     dmr_cases,
+    facts_cases,
     locomo_cases,
     longmemeval_cases,
     memdaily_cases,
+    multihop_cases,
     timeqa_cases,
 )
-from worlddb.evaluate.linked_sets import facts_cases, multihop_cases
 
 CHUNK_BYTES = 1 << 20  # larger chunks are no faster
 SLACK = 64

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, RejectedError
-from worlddb.files.file_pattern import literal_lines, path_matcher, pattern_lines
 from worlddb.files.file_tree import (
     FILE,
     FOLDER,
@@ -32,8 +31,11 @@ from worlddb.files.file_tree import (
     FileTree,
     FileVersion,
     Place,
+    literal_lines,
     parts_of,
+    path_matcher,
     path_of,
+    pattern_lines,
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, from_micros, to_micros

@@ -18,12 +18,14 @@ from worlddb.claims.claim import FACT, STANDS_FOR, Standing
 from worlddb.claims.claim_lookup import Supersession
 from worlddb.claims.merged_claims import (
     THROUGH,
+    by_text,
     crossing,
+    end_again,
+    handed_on,
     reconciliation,
     sides,
 )
 from worlddb.errors import InvalidInputError, NotFoundError
-from worlddb.ingest.plan import end_claim
 from worlddb.model.address import Id
 from worlddb.model.records import NOW, Commit, Node, Plain, Proposal, ProposalStatus
 from worlddb.store.interface import Reader, Store
@@ -80,6 +82,7 @@ class _MergePlan:
     facts: list[Node] = field(default_factory=list)
     edges: list[EdgeRow] = field(default_factory=list)
     revivals: list[Revival] = field(default_factory=list)
+    handed_on: list[tuple[Id, EdgeRow]] = field(default_factory=list)
 
 
 def decide_merges(
@@ -98,10 +101,8 @@ def decide_merges(
         decided = [tx.decide_merge(edge_id, status) for edge_id in edge_ids]
         take_back(tx, plan.edges, plan.facts)
         done, _ = revive(tx, plan.revivals, {"undo_merge": True})
-        apart: dict[tuple[Id, str], Id] = {}
-        for end in plan.ended:
-            carrier = done.get(end.old.carrier, end.old.carrier)
-            end_claim(tx, replace(end, old=replace(end.old, carrier=carrier)), apart)
+        write_copies(tx, map(by_text, plan.handed_on), done)
+        end_again(tx, plan.ended, done)
         for one, other in plan.conflicts:
             said = f"both are {one.relation} of one: {one.value}, {other.value}"
             through = [str(one.subject), str(other.subject)]
@@ -130,6 +131,7 @@ def _plan_merges(
                 plan.facts += found.made
                 plan.ended += found.ends
                 plan.revivals += restored(reader, found.ended, found.edges)
+                plan.handed_on += found.handed_on
     return plan
 
 
@@ -165,6 +167,7 @@ class _SplitPlan:
     fact_edges: list[EdgeRow] = field(default_factory=list)
     revivals: list[Revival] = field(default_factory=list)
     transfers: list[tuple[Id, EdgeRow]] = field(default_factory=list)
+    handed_on: list[tuple[Id, EdgeRow]] = field(default_factory=list)
 
 
 def split(
@@ -191,6 +194,7 @@ def split(
         ends = {**done, old.id: made}
         linked = write_copies(tx, map(_by_split, plan.moved), ends)
         linked += write_copies(tx, map(_copy, plan.places), {old.id: made})
+        write_copies(tx, map(by_text, plan.handed_on), done)
         transfer(tx, plan.transfers, done)
         # With this edge the pair is not proposed again.
         apart = tx.write_edge("same_as", made, old.id, metadata={"tier": SPLIT, "score": -1.0})
@@ -271,8 +275,11 @@ def _plan_restorations(reader: Reader, own: set[int], others: set[int], plan: _S
     targets = reader.nodes({item.target for item in plan.wrong})
     for item in plan.wrong:
         node, side = targets[item.target], own if item.target in own else others
-        later = list(_later(reader, item.source, side))
-        if node.type == FACT and _stands_for(reader, item.target) and not later:
+        own_ends = [one for one in _ended_by(reader, [item.target], item) if one.source in side]
+        if any(one.edge.valid_from == node.valid_to for one in own_ends):
+            continue  # Its own person's claim ended it, too.
+        later = list(_later(reader, item, side))
+        if node.type == FACT and _stands_for(reader, item.target) and not (later or own_ends):
             plan.facts[item.target] = node
             around = reader.edges_at([item.target], "both")
             plan.fact_edges += [one for one in around if one.edge.type != "contains"]
@@ -280,21 +287,34 @@ def _plan_restorations(reader: Reader, own: set[int], others: set[int], plan: _S
             ends[item.target] = born_until(reader, item.target, node)
             plan.transfers += [(node.id, one) for one in later]
     gone = {item.row for item in (*plan.moved, *plan.wrong)}
+    plan.handed_on += handed_on(reader, plan.fact_edges, set(plan.facts), gone)
     plan.revivals = plan_revivals(reader, ends, edges_gone=gone)
 
 
-def _later(reader: Reader, row: int, side: set[int]) -> Iterator[EdgeRow]:
-    """Yield the edges of later supersessions of a node that are about the person of `side`."""
-    frontier, seen = {row}, {row}
+def _later(reader: Reader, ended_by: EdgeRow, side: set[int]) -> Iterator[EdgeRow]:
+    """Yield the supersessions after a given one that are about the person of `side`."""
+    frontier, seen = {ended_by.source}, {ended_by.source}
     while frontier and len(seen) < CHAIN_MAX:
         above: set[int] = set()
-        for item in reader.edges_at(sorted(frontier), "in", ("supersedes",)):
+        quotes = {
+            item.source for item in reader.edges_at(sorted(frontier), "in", ("derived_from",))
+        }
+        facts = {row for row, node in reader.nodes(quotes).items() if node.type == FACT}
+        for item in _ended_by(reader, frontier | facts, ended_by):
             if item.source in side:
                 yield item
             else:
                 above.add(item.source)
         frontier = above - seen
         seen |= frontier
+
+
+def _ended_by(reader: Reader, rows: Iterable[int], like: EdgeRow) -> Iterator[EdgeRow]:
+    """Yield the supersessions of nodes, without those by claims of another relation."""
+    relation = like.edge.metadata["relation"]
+    for item in reader.edges_at(sorted(rows), "in", ("supersedes",)):
+        if item.edge.metadata.get("relation", relation) == relation:
+            yield item
 
 
 def _stands_for(reader: Reader, row: int) -> bool:

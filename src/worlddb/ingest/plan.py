@@ -20,7 +20,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from worlddb.claims.claim import CLAIM_EDGE, FACT, Claim, Standing
+from worlddb.claims.claim import Claim
 from worlddb.claims.claim_edges import Stood, stood_before
 from worlddb.claims.claim_lookup import (
     REASON,
@@ -31,7 +31,7 @@ from worlddb.claims.claim_lookup import (
     rivals,
     supersessions,
 )
-from worlddb.claims.merged_claims import THROUGH
+from worlddb.claims.merged_claims import end_claim
 from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import Match
 from worlddb.identity.store_resolver import StoreResolver, resolver_in
@@ -55,14 +55,12 @@ from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
 from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
 from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, born
-from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction
 
 TIER = "tier"
 """Metadata key of an edge to a reused name: the tier that found the name."""
-EVIDENCE_CHARS_MAX = 1_000  # enough for the sentence; metadata is not for whole texts
 SHARED_SCOPES = ("agent:", "app:")
 """Kinds of scopes with several speakers, in which "I" is nobody in particular."""
 
@@ -465,49 +463,6 @@ def _superseded(plan: WritePlan, outcome: Outcome) -> list[Supersession]:
     # A less trusted text must not replace what this write ends for another reason.
     done = {one.old.key for one in ended}
     return [*ended, *(one for one in ending(plan.claims) if one.old.key not in done)]
-
-
-def end_claim(tx: Transaction, ended: Supersession, apart: dict[tuple[Id, str], Id]) -> bool:
-    """Write that a claim supersedes another; `apart` are the facts made for that so far.
-
-    If the older claim is more trusted, write a contradiction instead and return False.
-    """
-    old, by = ended.old, ended.by
-    if tx.outranks(old.carrier, by.carrier):
-        reason = {"reason": LESS_TRUSTED}
-        tx.write_edge("contradicts", by.carrier, old.carrier, metadata=reason)
-        return False
-    target, sentence = old.carrier, (old.carrier, old.text)
-    if old.apart:
-        target = apart[sentence] = apart.get(sentence) or _separate_fact(tx, old)
-    said: dict[str, Any] = {"relation": by.relation, "was": old.value or f"not {old.was}"}
-    if by.value:
-        said["now"] = by.value
-    said["evidence"] = ended.evidence[:EVIDENCE_CHARS_MAX]
-    if old.subject != by.subject:
-        said[THROUGH] = [str(old.subject), str(by.subject)]
-    tx.write_edge("supersedes", by.carrier, target, valid_from=ended.at, metadata=said)
-    return True
-
-
-def _separate_fact(tx: Transaction, old: Standing) -> Id:
-    """Create a fact for the sentence of a longer text that states a claim; return its id."""
-    drafted = NodeDraft(
-        type=FACT,
-        content=old.text,
-        parent=old.world,
-        created_at=old.said,
-        valid_from=old.began,
-    )
-    fact = tx.create_nodes([drafted], reuse=False)[0]
-    said: dict[str, Any] = {"relation": old.relation, "functional": True}
-    said |= {"value": old.value} if old.value else {}
-    said |= {"was": old.was} if old.was else {}
-    tx.write_edge("derived_from", fact, old.carrier, metadata={"evidence": "quote"})
-    tx.write_edge(CLAIM_EDGE, fact, old.subject, metadata={**said, "stands_for": str(old.carrier)})
-    for world in old.members:
-        tx.write_edge("contains", world, fact)
-    return fact
 
 
 def _link_rivals(tx: Transaction, plan: WritePlan, outcome: Outcome, ended: set[Id]) -> None:

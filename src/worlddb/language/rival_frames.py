@@ -3,29 +3,24 @@ r"""Rival frames: statements with the same words but another value, of which one
     "The alarm code is 2204."      the same frame
     "The alarm code is 7719 now."  and another value
 
-Two different values prove little: "I ran 5 km" and "I ran 7 km" can both be true. A false link is
-worse than a missed one. So a frame must state the *state* of *one* holder, in a place that takes
-*one* value:
+Two different values prove little: "I ran 5 km" and "I ran 7 km" can both be true. A frame with one
+value at a time states a property of one holder. Other frames tell an event, which can happen again,
+or an item of a list. Which one it is, is learned: the weights of the signs of a frame are fitted to
+hand-written frames in 27 languages (`python -m bench.conflicts --write`). Many signs mean the same
+in every language: the place of the value, its kind, the classes of the words beside it. Words and
+their endings are signs, too, so more is known of those languages. A frame without known signs is
+not a rival of any other, since a false link is worse than a missed one.
 
-R1  A state, not an event, because an event can happen again. A state has a copula beside the value,
-    a verb of duration ("costs", "lives at"), an English verb in the present after something
-    definite ("The gym closes at"), or no verb ("Kapı kodu 4711"). A past tense is about an earlier
-    time.
-R2  A number is one value: two numbers belong to two times.
-R3  Other places take one value if the holder is a noun with one at a time (a capital, a manager, a
-    password), if the predicate takes one (married to, born in), or if a definite holder is
-    identified by a name. "Anna is allergic to nuts" takes many, and so does "my hobbies are".
-R4  A holder with a unique role is one ("the head chef"); "my friend" is one of several.
-
-Only closed classes of words are known, by list (`statement_words.txt`, `single_values.txt`). A
-frame without these words is not a rival of any other.
+Only closed classes of words are known by list (`statement_words.txt`, `single_values.txt`).
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache, partial
+from importlib.resources import files
 from typing import NamedTuple
 
 from worlddb.language.statement import (
@@ -40,15 +35,14 @@ from worlddb.language.statement import (
     is_topical,
     word_sequence,
 )
-from worlddb.language.text_tokens import STOP
 from worlddb.language.word_forms import fold, sections, stem, words_of
 
 VALUE_WORDS_MAX = 6  # a longer span is a sentence, not a value
-REST_WORDS_MIN = 3  # two common words ("it is") fit any statement
-BARE_WORDS_MAX = 4  # words before a value without a verb; more words have one
-BARE_AFTER_MAX = 2  # words after such a value: a unit ("thousand lira")
-UNIT_SIGNS_MAX = 3  # the same in characters of a script without spaces
-SPLITS_KEPT = 4_096  # frames cached; bounds the memory
+FRAMES_KEPT = 4_096  # frames cached; bounds the memory
+COUNT_MAX = 4  # more words before a value tell no more
+ENDINGS = 2, 3  # characters at the end of a word
+OPENING = 4  # characters at the start of a longer word
+SIGN_RUNS = 1, 2, 3  # characters beside a value, in a script without spaces
 
 _listed = partial(words_of, "language", "single_values.txt")
 
@@ -84,44 +78,34 @@ class _Nouns:
 
 
 _NOUNS, _PREDICATES = _Nouns("noun"), _Nouns("predicate")
-_ONCE, _LASTING = _tokens("once"), _tokens("lasting")
-_IS, _ARE, _WAS, _LAST = map(_tokens, ("is", "are", "was", "last"))
-_THE, _ARTICLES, _NOBODY = map(_tokens, ("the", "article", "they"))
-_ENDINGS = tuple(fold(ending) for ending in _listed("ending"))
-_BEING = _IS | _ARE | _WAS | COPULAS
-# German capitalises every noun, so a capital does not mark a name there.
-_CAPITALS = frozenset({"ist", "bin", "lautet"})
 _OF = frozenset({"of", "de", "del", "di", "da", "do", "von", "van", "des", "du", "della"})
-_YEAR = re.compile(r"1\d\d\d|20\d\d")
+_IS = _tokens("is")
+_CLASSES = {
+    **{name: _tokens(name) for name in ("are", "was", "last", "they", "once", "lasting", "day")},
+    "is": _IS,
+    "the": DEFINITE,
+    "a": OPEN,
+    "self": SELF,
+    "deictic": DEICTIC,
+    "of": _OF,
+}
 _PAST = frozenset(
     form
     for row in sections("language", "common_words.txt")["irregular"]
     for form in row[1:]
     if not form.endswith("s")
 )
-
-_SIGNS_BEFORE = re.compile(r"(?:[是为為叫在は:=]|คือ|เป็น)$")
-_SIGNS_AFTER = re.compile(r"(?:です|だ|である|といいます|にあります|さんです|さん)?")
-_SIGNS_UNIT = re.compile(
-    rf"[^了過过たはをにが]{{0,{UNIT_SIGNS_MAX}}}(?:です|だ|である|にあります)?"
-)
 _SIGNS_OWNED = re.compile("[的の]")
-_SIGNS_EVENT = re.compile("了|过|過|ました|った|んだ$|แล้ว")
+_CLOCK = re.compile(r"\d[:.]\d\d$")
+_CODE_DIGITS = re.compile(r"\d{4,}")
 
 
 class RivalFrame(NamedTuple):
-    """The common words of two statements before and after their values, and what these are.
-
-    `counted` tells numbers of any script, of which `numbers` are digits and words for them; `years`
-    and `ended` tell numbers of a year's form, and with an ending.
-    """
+    """The common words of two statements before and after their values, and the values."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
-    numbers: bool
-    counted: bool
-    years: bool
-    ended: bool
+    values: tuple[tuple[str, ...], tuple[str, ...]]
     named: bool
     is_change: bool
 
@@ -163,35 +147,106 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
         return None
     if any(word in COPULAS for value in values for word in value):
         return None
-    said = (*values[0], *values[1])
-    numbers = all(map(is_number, said))
-    return RivalFrame(
-        before=one[:prefix],
-        after=one[len(one) - suffix :],
-        numbers=numbers,
-        counted=numbers or all(is_number(word) or word.isnumeric() for word in said),
-        years=numbers and all(map(_YEAR.fullmatch, said)),
-        ended=numbers and all(value[-1].endswith(_ENDINGS) for value in values),
-        named=values[0][0] in old.named and values[1][0] in new.named,
-        is_change=new.is_change,
-    )
+    named = values[0][0] in old.named and values[1][0] in new.named
+    after = one[len(one) - suffix :]
+    return RivalFrame(one[:prefix], after, values, named, new.is_change)
 
 
-@lru_cache(SPLITS_KEPT)
+@lru_cache(FRAMES_KEPT)
 def _takes_one(frame: RivalFrame) -> bool:
+    weights, enough = _model()
+    return sum(weights.get(sign, 0.0) for sign in frame_signs(frame)) >= enough
+
+
+@cache
+def _model() -> tuple[dict[str, float], float]:
+    """Return the weight of each sign, and the sum from which a frame takes one value."""
+    path = files("worlddb.language").joinpath("rival_frames.json")
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return found["weights"], found["enough"]
+
+
+# -- signs -----------------------------------------------------------------------------------------
+
+
+def frame_signs(frame: RivalFrame) -> frozenset[str]:
+    """Return the signs of a frame; those joined with `|` hold for one kind of value."""
+    before, after, values = frame.before, frame.after, frame.values
+    kinds = [_kind_of(value, is_name=frame.named) for value in values]
+    kind = kinds[0] if kinds[0] == kinds[1] else "mixed"
+    if all(is_number(word) or word.isnumeric() for value in values for word in value):
+        group = "number"
+    else:
+        group = "name" if kind == "name" else "word"
+    found = [f"place {'…' if before else ''}_{'…' if after else ''}"]
+    if any(SPACELESS.search(word) for word in (*before, *after, *values[0])):
+        found += ["no spaces", *_places_of_signs("".join(before), "".join(after))]
+        alone = _parts_of_signs("".join(before), "".join(after))
+    else:
+        found += _classes_of(before, after)
+        found += _structure_of(frame, is_number=group == "number")
+        alone = (*_words_of(before, after), *_ending_of_values(values))
+    return frozenset(("all", f"kind {kind}", *found, *(f"{it}|{group}" for it in found), *alone))
+
+
+def _kind_of(value: Sequence[str], *, is_name: bool) -> str:
+    if all(is_number(word) or word.isnumeric() for word in value):
+        if len(value) == 1 and _CODE_DIGITS.fullmatch(value[0]):
+            return "long number"
+        if _CLOCK.search(value[-1]):
+            return "clock"
+        has_digit = any(sign.isdigit() for word in value for sign in word)
+        return "number" if has_digit else "numeral"
+    if any(sign.isdigit() for word in value for sign in word):
+        return "code"
+    if value[0] in OPEN:
+        return "open"
+    return "name" if is_name else "word"
+
+
+def _classes_of(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield the classes of the words beside the value, at both ends, and anywhere."""
+    beside = {"first": before[:1], "left": before[-1:], "second left": before[-2:-1]}
+    beside |= {"right": after[:1], "second right": after[1:2], "last": after[-1:]}
+    for place, words in beside.items():
+        for word in words:
+            yield from (f"{place} is {name}" for name in _classes(word) or ("open class",))
+    for side, words in (("before", before), ("after", after)):
+        yield from {f"{name} {side}" for word in words for name in _classes(word)}
+
+
+@lru_cache(FRAMES_KEPT)
+def _classes(word: str) -> tuple[str, ...]:
+    return tuple(name for name, words in _CLASSES.items() if word in words)
+
+
+def _structure_of(frame: RivalFrame, *, is_number: bool) -> Iterator[str]:
     before, after = frame.before, frame.after
-    if any(SPACELESS.search(word) for word in (*before, *after)):
-        return _takes_one_in_signs(frame)
-    if not before:
-        return len(after) >= REST_WORDS_MIN and frame.named and _is_role_of_one(after)
-    is_listed = _NOUNS.are_in(_head(before))
-    if len(before) + len(after) < REST_WORDS_MIN and not is_listed:
-        return False
-    if before[0] in _NOBODY or before[0] in DEICTIC:
-        return False
-    if frame.numbers:
-        return _takes_one_number(frame, is_listed)
-    return _takes_one_value(frame, is_listed)
+    yield f"{min(COUNT_MAX, len(before))} before"
+    yield f"{min(COUNT_MAX, len(after))} after"
+    yield f"{min(COUNT_MAX, sum(map(is_topical, before)))} topical before"
+    is_listed = bool(before) and _NOUNS.are_in(_head(before))
+    is_beside = before[-1:] and before[-1] in _IS
+    is_definite = before[:1] and before[0] in DEFINITE
+    signs = {
+        "noun": is_listed,
+        "noun after": _NOUNS.are_in(after),
+        "predicate": _PREDICATES.are_in(before),
+        "predicate after": _PREDICATES.are_in(after),
+        "noun is": is_listed and not _IS.isdisjoint(before),
+        "noun beside is": is_listed and is_beside,
+        "the … is": is_definite and is_beside,
+        "the noun": is_definite and is_listed,
+        "the noun is": is_definite and is_listed and is_beside,
+        "self and number": is_number and before[:1] and before[0] in SELF,
+        "no copula": not any(_classes(word) for word in before if word not in DEFINITE),
+        "is the … after": after[:1] and after[0] in _IS and after[1:2] and after[1] in DEFINITE,
+        "owned": before[1:2] == ("s",),
+        "the kind of": len(before) > 2 and before[-1] in _OF and before[-3] in DEFINITE,
+        "change": frame.is_change,
+        "past": _is_past((*before, *after)),
+    }
+    yield from (name for name, holds in signs.items() if holds)
 
 
 def _head(before: Sequence[str]) -> tuple[str, ...]:
@@ -204,103 +259,62 @@ def _head(before: Sequence[str]) -> tuple[str, ...]:
     return (*before[start:end], *((" ".join(phrase),) if end < len(before) else ()))
 
 
-# -- numbers ---------------------------------------------------------------------------------------
+def _is_past(words: Sequence[str]) -> bool:
+    """Return whether words have a verb in the past, as far as known."""
+    return any(word in _PAST or (word.endswith("ed") and stem(word) != word) for word in words)
 
 
-def _takes_one_number(frame: RivalFrame, is_listed: bool) -> bool:
-    before, after = frame.before, frame.after
-    if not _WAS.isdisjoint(before):
-        return frame.years and not _ONCE.isdisjoint(before)
-    if not (any(map(_tells, before)) or before[0] in SELF):
-        return False
-    if _has_copula_at_end(before) or (after[-1:] and after[-1] in _LAST) or frame.ended:
-        return True
-    if _is_event((*before, *after)):
-        return False
-    if not _LASTING.isdisjoint(before[1:]) or before[0] in _THE or _is_owned(before):
-        return True
-    return is_listed and len(before) <= BARE_WORDS_MAX and len(after) <= BARE_AFTER_MAX
+def _words_of(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a frame, and the beginnings and endings of those of an open class."""
+    yield from (f"left {word}" for word in before[-1:])
+    yield from (f"right {word}" for word in after[:1])
+    for word in (*before, *after):
+        yield f"word {word}"
+        if not _classes(word):
+            yield from (f"-{word[-size:]}" for size in ENDINGS if len(word) > size)
+            if len(word) > OPENING:
+                yield f"{word[:OPENING]}-"
 
 
-def _is_event(words: Sequence[str]) -> bool:
-    """Return whether words without a copula have a verb in the past, as far as known."""
-    return any(
-        word in _PAST or (word.endswith("ed") and stem(word) != word) for word in words
-    ) and _LASTING.isdisjoint(words)
-
-
-# -- other values ----------------------------------------------------------------------------------
-
-
-def _takes_one_value(frame: RivalFrame, is_listed: bool) -> bool:
-    before, after = frame.before, frame.after
-    is_closed = bool(after) and after[-1] in _LAST
-    rest = after[:-1] if is_closed else after
-    if any(map(_tells, rest)) or (_tells(before[-1]) and not is_closed) or before[-1] in OPEN:
-        return False
-    if _is_of_one_kind(before):
-        return True
-    if not _BEING.isdisjoint(before):
-        if not _ONCE.isdisjoint(before) or _PREDICATES.are_in(before):
-            return sum(map(_tells, before)) > 1
-    elif _PREDICATES.are_in(before):
-        return True
-    if not (is_closed or _has_copula_at_end(before)) or not _ARE.isdisjoint(before):
-        return False
-    if is_listed:
-        return True
-    is_definite = before[0] in DEFINITE or _is_owned(before)
-    is_name = frame.named and _CAPITALS.isdisjoint(before)
-    return is_definite and (is_name or frame.is_change) and any(map(_tells, before))
-
-
-def _is_of_one_kind(before: Sequence[str]) -> bool:
-    """Return whether a lasting value has its kind before it: "in the city of"."""
-    if len(before) <= REST_WORDS_MIN or before[-3] != "the" or before[-1] != "of":
-        return False
-    verb = before[:-3]
-    if not (_BEING | _ONCE | _LASTING).isdisjoint(verb):
-        return True
-    return not _tells(verb[-1]) and not _is_event(verb)  # Not "died in the city of".
-
-
-def _is_role_of_one(words: Sequence[str]) -> bool:
-    """Return whether words name a role that only one can have: "is the head chef"."""
-    if words[0] not in _IS or not any(map(_tells, words)):
-        return False
-    return words[1] in _ARTICLES or (words[1] in DEFINITE and _NOUNS.are_in(words))
-
-
-def _has_copula_at_end(before: Sequence[str]) -> bool:
-    """Return whether a copula in the present precedes a value, with no topic in between."""
-    for word in reversed(before):
-        if word in _IS or word in _ARE:
-            return True
-        if word in _WAS or _tells(word):
-            return False
-    return False
-
-
-def _is_owned(before: Sequence[str]) -> bool:
-    return before[1:2] == ("s",) and before[0] not in DEICTIC  # Mia's
-
-
-def _tells(word: str) -> bool:
-    return word not in _BEING and word not in _LAST and is_topical(word)
+def _ending_of_values(values: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the common ending of two values: a case, in many languages."""
+    one, other = (value[-1] for value in values)
+    for size in ENDINGS:
+        ending = one[-size:]
+        if not ending.isdigit() and len(one) > size < len(other) and other.endswith(ending):
+            yield f"values in -{ending}"
 
 
 # -- scripts without spaces ------------------------------------------------------------------------
 
 
-def _takes_one_in_signs(frame: RivalFrame) -> bool:
-    before, after = "".join(frame.before), "".join(frame.after)
-    if _SIGNS_EVENT.search(before) or _SIGNS_EVENT.search(after):
-        return False
-    is_said = _SIGNS_BEFORE.search(before) is not None
-    is_listed = _NOUNS.are_in_signs(_SIGNS_OWNED.split(before)[-1])
-    if frame.counted:
-        is_measured = _SIGNS_UNIT.fullmatch(after) is not None
-        return is_measured and len(before) > 1 and (is_said or is_listed)
-    is_single = is_listed or _PREDICATES.are_in_signs(before)
-    is_at_end = _SIGNS_AFTER.fullmatch(after) is not None
-    return is_at_end and is_said and is_single and STOP.isdisjoint(frame.before)
+def _places_of_signs(before: str, after: str) -> Iterator[str]:
+    """Yield the characters beside the value, and whether a known noun is the holder."""
+    for size in SIGN_RUNS:
+        if len(before) >= size:
+            yield f"left {before[-size:]}"
+        if len(after) >= size:
+            yield f"right {after[:size]}"
+    if not after:
+        yield "right end"
+    if _NOUNS.are_in_signs(_SIGNS_OWNED.split(before)[-1]):
+        yield "noun"
+    if _PREDICATES.are_in_signs(before):
+        yield "predicate"
+
+
+def _parts_of_signs(before: str, after: str) -> tuple[str, ...]:
+    """Return all characters and pairs of characters, and those at both ends."""
+    runs = [
+        side[at : at + size]
+        for side in (before, after)
+        for size in (1, 2)
+        for at in range(len(side))
+    ]
+    ends = (
+        f"first {before[:1]}",
+        f"first {before[:2]}",
+        f"last {after[-1:]}",
+        f"last {after[-2:]}",
+    )
+    return (*(f"has {run}" for run in runs), *ends)

@@ -38,7 +38,10 @@ VALUE_WORDS_MAX = 6  # a longer span is a sentence, not a value
 CHUNKS_KEPT = 16_384  # words cached; bounds the memory
 STATEMENTS_KEPT = 4_096  # texts cached: a question compares the same few hits again
 
-_WORD = re.compile(r"\d[\d.,:/-]*\w*|[^\W_]+(?:-[^\W_]+)*|[=:]")
+# A vowel sign of an Indic script is part of its word, and no word character of `re`.
+_LETTER = r"(?:[^\W_]|[\u0900-\u0963\u0966-\u0df3\u0e31-\u0e4e\u0eb1-\u0ecd\u1000-\u17ff])"
+_WORD = re.compile(rf"\d[\d.,:/-]*\w*|{_LETTER}+(?:-{_LETTER}+)*|[=:]")
+_SIGN = re.compile(r"\d+(?:[.,:/-]\d+)*|.")  # A number is one word in a script without spaces, too.
 _CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]")
 SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
@@ -47,7 +50,7 @@ _GRAMMAR_SIGNS = frozenset("的了是在吗呢吧几谁什么哪个和は")
 # in Cyrillic.
 _IS = re.compile("(?<!\\w)[èéÈÉ](?!\\w)|(?<=[\u0430-\u045f] )[—–](?= )")
 _LETTERS = re.compile(r"[^\W\d_]+")
-_NAMED = re.compile(r"\b[^\W\d_a-z]\w*")
+_NAMED = re.compile(r"\b[^\W\d_a-z]\w*")  # Candidates: small letters of other scripts are none.
 _OWNER = re.compile(r"([^\W\d_]+)['’]s\b")
 COPULAS = listed("copula")
 DEFINITE = listed("definite")
@@ -169,7 +172,7 @@ def read_statement(text: str) -> Statement:
     clauses = tuple(stems for stems in found if stems)
     return Statement(
         words=tuple(word_sequence(fold(news))),
-        named=frozenset(fold(word) for word in _NAMED.findall(news)),
+        named=frozenset(fold(word) for word in _NAMED.findall(news) if word[0].isupper()),
         topic=frozenset(stem for stems in clauses for stem in stems),
         clauses=clauses,
         owners=frozenset(
@@ -217,7 +220,7 @@ def word_sequence(plain: str) -> list[str]:
     found: list[str] = []
     for word in _WORD.findall(plain):
         bare = not word.isascii() and SPACELESS.search(word)
-        found += list(word) if bare else [word.rstrip(".,:/-") or word]
+        found += _SIGN.findall(word) if bare else [word.rstrip(".,:/-") or word]
     return found
 
 

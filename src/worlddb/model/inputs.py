@@ -23,8 +23,8 @@ MICROSECOND = timedelta(microseconds=1)
 TIMES_CACHED_MAX = 4_096  # the rows of a commit share one time
 
 METADATA_DEPTH_MAX = 50
-INT_BITS = 64  # numbers of a longer line are left to the general encoder, which may refuse them
 """Far below Python's own limit, so that metadata can be read at any depth of calls."""
+INT_BITS = 64  # numbers of a longer line are left to the general encoder, which may refuse them
 MICROS_MIN = (datetime.min.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 MICROS_MAX = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MICROSECOND
 

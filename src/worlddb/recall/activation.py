@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.claims.claim_lookup import stated
+from worlddb.claims.claim_edges import stated
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words

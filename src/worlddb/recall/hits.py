@@ -18,8 +18,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from worlddb.claims.claim import CLAIM_EDGE, Claimed, value_key
-from worlddb.claims.claim_edges import claimed
-from worlddb.claims.claim_lookup import stated
+from worlddb.claims.claim_edges import claimed, stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
 from worlddb.model.origin import TRUSTS, least_trusted

@@ -196,32 +196,8 @@ class HandlerContext:
     def close_world(self, target: Id, at: Instant) -> None:
         self._ledger.close_world(target, at, by=self._edge)
 
-    def create_node(
-        self,
-        *,
-        type: str,
-        name: str = "",
-        content: str = "",
-        parent: Id | None = None,
-        valid_from: Instant | None = None,
-        valid_to: Instant | None = None,
-        created_at: Instant | None = None,
-        source: str | Sequence[str] | None = None,
-        aliases: Sequence[str] = (),
-    ) -> Node:
-        """Create a node in the same transaction."""
-        draft = NodeDraft(
-            type=type,
-            name=name,
-            content=content,
-            parent=parent,
-            valid_from=valid_from,
-            valid_to=valid_to,
-            created_at=created_at,
-            source=source,
-            aliases=aliases,
-        )
-        return create_node(self._ledger, draft)
+    def create_node(self, **fields: Any) -> Node:
+        return create_node(self._ledger, NodeDraft(**fields))
 
     def add_source(self, node_id: Id, source: str | Sequence[str]) -> None:
         """Add sources to a node.

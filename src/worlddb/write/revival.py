@@ -108,14 +108,22 @@ def restored(reader: Reader, rows: Iterable[int], edges: Iterable[EdgeRow]) -> l
 
 def ended_by_supersession(reader: Reader, row: int, node: Node) -> bool:
     """Return whether a supersession ended a node, and not a caller who retired it."""
-    found = reader.edges_at([row], "in", ("supersedes",))
-    return node.valid_to in {item.edge.valid_from for item in found}
+    return any(edge.valid_from == node.valid_to for edge in _supersessions(reader, row))
 
 
 def born_until(reader: Reader, row: int, node: Node) -> datetime | None:
-    """Return the end of validity that a node was written with."""
+    """Return the end of validity that a node was written with.
+
+    A statement that was written late may end in its own commit; that is not how it was written.
+    """
     born = reader.commit_at(to_micros(node.known_from, "known_from"))
-    return reader.nodes([row], born)[row].valid_to
+    until = reader.nodes([row], born)[row].valid_to
+    at_once = (it for it in _supersessions(reader, row) if it.known_from == node.known_from)
+    return None if until in {edge.valid_from for edge in at_once} else until
+
+
+def _supersessions(reader: Reader, row: int) -> list[Edge]:
+    return [item.edge for item in reader.edges_at([row], "in", ("supersedes",))]
 
 
 def _quoted(reader: Reader, node: Node, edges: Iterable[EdgeRow]) -> list[EdgeRow]:

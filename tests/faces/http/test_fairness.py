@@ -23,7 +23,7 @@ from worlddb import open as worlddb_open
 from worlddb.faces.http import rest_routes
 from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.request_limits import LONG_TEXT_BYTES
-from worlddb.files import file_pattern
+from worlddb.files import file_tree
 from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Draft, Message
 
@@ -267,7 +267,7 @@ def test_a_message_with_many_mistakes_tells_the_first(site: Site) -> None:
 def test_a_pattern_that_does_not_end_stops_nobody(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(file_pattern, "GREP_S_MAX", 2.0)
+    monkeypatch.setattr(file_tree, "GREP_S_MAX", 2.0)
     assert site.post("/v1/files/write", path="/trap", text="a" * 60 + "!").status == 200
     path = "/v1/files/grep?" + urlencode({"pattern": "(a+)+$"})
     with ThreadPoolExecutor(2) as pool:

@@ -123,6 +123,8 @@ async def _page(request: Request) -> Response:
     except KeyError:
         raise HttpError(404, "there is no such page; open / for the explorer") from None
     headers = {**HEADERS, "ETag": tag, "Content-Type": kind}
+    if kind == KINDS["svg"]:  # A browser asks for the icon at each change of the address.
+        headers["Cache-Control"] = "max-age=3600"
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(data, headers=headers)

@@ -324,7 +324,7 @@ function App() {
   }}>Skip to the page</a>
   <div class="shell">
     <nav class="side" aria-label="Pages">
-      <a class="brand" href=${link("memories")}><img src="/ui/icon.svg" alt="" /><span>WorldDB</span></a>
+      <a class="brand" aria-label="WorldDB" href=${link("memories")}><img src="/ui/icon.svg" alt="" /><span>WorldDB</span></a>
       ${Object.entries(PAGES)
         .filter(([, [, , isFor]]) => !isFor || isFor(access))
         .map(

@@ -185,7 +185,7 @@ function Slow() {
 /** What was loaded, by `children(data)`; `title` is the heading of a page that has none without its data. */
 export function Loaded({ of, title, children }) {
   if (of.error) return html`${title && html`<h1>${title}</h1>`}<${Problem} error=${of.error} again=${of.again} />`;
-  if (!of.data) return html`<p class="loading" role="status">Loading …</p><${Slow} />`;
+  if (!of.data) return html`${title && html`<h1>${title}</h1>`}<p class="loading" role="status">Loading …</p><${Slow} />`;
   // What is there stays until the next comes: nothing jumps.
   return html`<div class=${of.loading ? "busy" : ""} aria-busy=${of.loading}>${children(of.data)}</div>${of.loading && html`<${Slow} />`}`;
 }
