@@ -195,6 +195,17 @@ def test_instructions_that_change_each_time_make_no_new_chat(memory: Memory) -> 
     assert turns(memory, done.id) == [*expected, ("app", "Be brief.")]
 
 
+def test_a_chat_whose_beginning_was_summarised_goes_on(memory: Memory) -> None:
+    first = memory.write(messages=DOG, run_id="r1")
+    summary = {"role": "user", "content": "So far: a dog called Bruno, 9 kilos."}
+    new = {"role": "user", "content": "He sleeps a lot."}
+    for chat in ([*DOG[3:], new], [*DOG[3:], new, DOG[1]]):
+        done = memory.write(messages=[summary, *chat], run_id="r1")
+        assert done.id == first.id
+    said = [text for _, text in turns(memory, done.id)]
+    assert said == [*(one["content"] for one in DOG), "He sleeps a lot.", "Cute!"]
+
+
 def test_a_run_may_begin_with_one_message(memory: Memory) -> None:
     for size in (1, 3, 5):
         done = memory.write(messages=DOG[:size], run_id="r1")

@@ -309,6 +309,19 @@ def branch_of_a_tool(memory: Memory, fact: Fact) -> None:
     _refused(lambda: _tool(memory).drop_branch("trial"))
 
 
+def repeated_in_other_words(memory: Memory, fact: Fact) -> None:
+    """The assistant tells what a tool has returned, with the value and no other word of it."""
+    memory.write(
+        messages=[
+            {"role": "user", "content": "Please look it up."},
+            {"role": "tool", "content": fact.forged},
+            {"role": "assistant", "content": f"I see, so it is {fact.value} from now on."},
+        ],
+        user_id="default",
+        run_id="r1",
+    )
+
+
 def key_taken(memory: Memory, fact: Fact) -> None:
     """A page takes the idempotency key under which the user is about to write."""
     memory.write(fact.forged, origin="web", idempotency_key="message-7")
@@ -367,6 +380,7 @@ ATTACKS: tuple[Attack, ...] = (
     granted,
     released,
     chat_of_a_tool,
+    repeated_in_other_words,
     key_taken,
 )
 ON_A_BRANCH: tuple[Attack, ...] = (branch_with_a_page, branch_of_a_tool)

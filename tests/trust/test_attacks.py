@@ -116,6 +116,21 @@ def test_a_session_of_a_tool_is_not_trusted_for_its_summary() -> None:
         assert (first.node.type, first.trust) == ("Summary", "limited")
 
 
+def test_a_chat_and_a_document_are_listed_with_the_trust_of_what_is_shown() -> None:
+    with Memory(":memory:", embedder="none", recluster="off") as memory:
+        said = ["The code is 6666.", *(f"Step {number} is done." for number in range(6))]
+        chat = [{"role": "assistant", "content": one} for one in said[1:]]
+        memory.write(messages=[*chat, {"role": "tool", "content": said[0]}], run_id="r1")
+        (short,), whole = memory.list(run_id="r1"), memory.read(memory.list(run_id="r1")[0].id)
+        assert [said[0] in one.text for one in (short, whole)] == [False, True]
+        assert ((short.trust, short.origin), whole.trust) == (("full", "assistant"), "limited")
+        page = "The code of the gate is 6666."
+        memory.write(page, origin="web")
+        note = {"name": "n.md", "text": f"# A\n\nTea is hot.\n\n# B\n\n{page}"}
+        done = memory.write(document=note, origin="assistant")
+        assert (memory.read(done.id).trust, memory.read(done.id).origin) == ("low", "web")
+
+
 def test_what_is_outdated_in_a_page_is_in_quotes_too() -> None:
     with Memory(":memory:", embedder="none", recluster="off") as memory:
         page = memory.signed(origin="web")

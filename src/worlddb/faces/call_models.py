@@ -44,7 +44,9 @@ from worlddb.model.address import Id, parse_prefix
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import groups_of
 
-EMPTY_IS_NONE = ("text", "content", "time", "choice", "texts", "object", "document")
+EMPTY_IS_NONE = (
+    *("text", "content", "time", "duration", "choice", "texts", "names", "object", "document"),
+)
 """Types of arguments that a model may give as "" and mean nothing by it; a scope is none of them:
 whose memory it is must be said or left out."""
 SAYS_SOMETHING: Any = {"pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
@@ -271,6 +273,16 @@ def _none_if_empty(given: Any) -> Any:
     return None if given in ("", {}, []) else given
 
 
+def _as_text(given: Any) -> Any:
+    # Models send a number of seconds as a number.
+    return str(given) if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+
+def _as_list(given: Any) -> Any:
+    # Models send a single value as it is.
+    return [given] if isinstance(given, str) else given
+
+
 def _not_null(given: Any) -> Any:
     if given is None:
         raise PydanticCustomError("null", "null says nothing; leave it out")
@@ -298,6 +310,10 @@ def _hint(one: Parameter, for_model: bool) -> Any:
             return Annotated[either, BeforeValidator(_text_or_messages), SPEAKS]
         case "text":
             return text
+        case "duration":
+            if for_model:
+                return Annotated[text, BeforeValidator(_as_text)]
+            return text | Annotated[float, Field(gt=0)]
         case "content":
             told: Any = {} if for_model else {"pattern": r"^[^\u0000]*$"}
             least = None if for_model else one.least
@@ -325,8 +341,10 @@ def _hint(one: Parameter, for_model: bool) -> Any:
         case "confirm":
             return bool | str
         case "names":
-            sizes = Field(min_length=1, max_length=one.most, fail_fast=True)
-            return Annotated[list[Word], sizes, SPEAKS]
+            least = 1 if one.least is None else one.least or None
+            sizes = Field(min_length=least, max_length=one.most, fail_fast=True)
+            listed = Annotated[list[Word], sizes, SPEAKS]
+            return Annotated[listed, BeforeValidator(_as_list)] if for_model else listed
         case "texts":
             several = Annotated[list[Word], Field(max_length=one.most, fail_fast=True)]
             return str if for_model else Annotated[Word | several, SPEAKS]

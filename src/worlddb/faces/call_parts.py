@@ -14,6 +14,7 @@ ParameterType = Literal[
     "names",  # a list of texts
     "id",  # a memory's id in hex, or the start of it
     "time",  # ISO-8601 with a time zone
+    "duration",  # a text such as 30d, or seconds
     "whole",  # a whole number from `least` to `most`
     "share",  # a number from 0 to 1
     "flag",  # true or false
@@ -265,6 +266,7 @@ TAGS = Parameter(
     "tags",
     "names",
     "Words to filter by.",
+    least=0,
     most=TAGS_MAX,
     flags=("--tag",),
     tool_help=NO_HELP,
@@ -278,8 +280,8 @@ EXPIRES_AT = Parameter(
 )
 TTL = Parameter(
     "ttl",
-    "text",
-    "How long it is valid, such as 30d or 12h; for something temporary.",
+    "duration",
+    "How long it is valid, such as 30d or 12h, or in seconds; for something temporary.",
     most=TTL_CHARS_MAX,
     tool_help="Or how long: 30d, 12h.",
     command_help="how long it stays, such as 30d, 12h or 45m",
@@ -296,6 +298,7 @@ NAMES = Parameter(
     "names",
     "names",
     "Who or what the text is about.",
+    least=0,
     most=NAMES_MAX,
     flags=("--name",),
     command_help="who or what the text is about (may be repeated)",

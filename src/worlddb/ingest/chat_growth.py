@@ -2,7 +2,8 @@
 
 A chat continues a session of the same scopes if it begins as the session does, if its first
 messages are the session's last ones, or if messages of both have the same ids. Then only the new
-messages are written, into that session. If none is new, nothing is written. Instructions of an app
+messages are written, into that session. If none is new, nothing is written. What stands before the
+session's last messages is a summary of the others, and says nothing new. Instructions of an app
 (role system) decide nothing: an app puts the date or what it has recalled into them, so they differ
 each time. If the first message of a chat came alone before, it is a memory; then its turn replaces
 the memory.
@@ -26,6 +27,7 @@ from worlddb.store.rows import BodyRow
 MESSAGE_ID = "message_id"
 """Metadata key with the message id of a turn."""
 SESSIONS_MAX = 8  # a chat that goes on is among the last ones; each is compared turn by turn
+SUMMARIES_MAX = 2  # messages that an agent puts in place of the beginning: a summary, an answer
 LATEST = 64  # newest memories of a scope, among which these sessions are searched
 
 
@@ -124,10 +126,16 @@ def known_positions(said: Sequence[Said], given: Sequence[Said]) -> set[int] | N
         return {at for at, one in enumerate(given) if one[2] in ids}
     if is_same_message(said[0], given[0]):
         return _in_order(said, given)
-    for size in range(min(len(said), len(given)), 0, -1):
-        if all(map(is_same_message, said[len(said) - size :], given[:size])):
-            # A single equal message may occur in any chat.
-            return set(range(size)) if size > 1 else None
+    for skip in range(SUMMARIES_MAX + 1):
+        # A summary stands for something, and a single equal message may occur in any chat.
+        if skip and (
+            skip > len(given) or any(is_same_message(given[skip - 1], one) for one in said)
+        ):
+            break
+        rest, held = given[skip:], len(said) - bool(skip)
+        for size in range(min(held, len(rest)), 1, -1):
+            if all(map(is_same_message, said[len(said) - size :], rest[:size])):
+                return set(range(skip + size))
     places = range(len(said) - len(given) + 1) if len(given) > 1 else ()
     if any(all(map(is_same_message, said[at : at + len(given)], given)) for at in places):
         return set(range(len(given)))

@@ -23,6 +23,7 @@ from worlddb.claims.claim_edges import Stood
 from worlddb.errors import RejectedError
 from worlddb.identity.store_resolver import StoreResolver
 from worlddb.language.text_tokens import node_words
+from worlddb.language.word_forms import words_of
 from worlddb.model.address import Id
 from worlddb.model.drafts import Draft, DraftEdge, Message
 from worlddb.model.inputs import to_micros
@@ -152,25 +153,36 @@ def origins_of(
 
 def _heard_before(messages: Sequence[Message], origins: Sequence[str]) -> list[str]:
     """Return the origins of messages; an assistant that repeats a tool gets the tool's."""
+    if all(trust_level((origin,)) == FULL for origin in origins):
+        return list(origins)
     heard = _HeardChat()
     found = []
     for message, origin in zip(messages, origins, strict=True):
         if origin == "assistant" and heard.sentences:
             origin = least_trusted((origin, *heard.repeated_in(message.text)))
-        elif trust_level((origin,)) < FULL:
+        if trust_level((origin,)) == FULL:
+            heard.own |= _values_in(message.text)
+        elif message.origin != "assistant":
             heard.add(origin, message.text)
         found.append(origin)
     return found
 
 
 class _HeardChat:
-    """The sentences of less trusted speakers of one chat so far, by their words."""
+    """The sentences of less trusted speakers of one chat so far, by their words.
+
+    `own` are the numbers and names that trusted speakers said first. Others are told after a less
+    trusted speaker alone, so who says them repeats that speaker, in whatever words.
+    """
 
     def __init__(self) -> None:
         self.sentences: list[tuple[str, _Sentence]] = []
+        self.own: set[str] = set()
+        self._values: dict[str, str] = {}
         self._by_word: dict[str, list[int]] = {}
 
     def add(self, origin: str, text: str) -> None:
+        self._values |= dict.fromkeys(_values_in(text) - self._values.keys() - self.own, origin)
         for sentence in map(_Sentence.of, _sentences(text)):
             for word in sentence.words:
                 self._by_word.setdefault(word, []).append(len(self.sentences))
@@ -178,6 +190,9 @@ class _HeardChat:
 
     def repeated_in(self, text: str) -> Iterator[str]:
         """Yield the origins of the sentences that a text repeats."""
+        yield from (
+            self._values[one] for one in (_values_in(text) & self._values.keys()) - self.own
+        )
         for sentence in _sentences(text):
             said, clauses = _said_in(sentence)
             known = sorted(
@@ -208,6 +223,13 @@ class _Sentence(NamedTuple):
             if (at and len(word) > 1 and word[0].isupper()) or any(map(str.isdigit, word))
         )
         return cls(plain, frozenset(plain.split()), telling, text.rstrip().endswith("?"))
+
+
+def _values_in(text: str) -> set[str]:
+    """Return the numbers and names of a text that hardly two speakers say by chance."""
+    words = (word for one in _sentences(text) for word in _Sentence.of(one).telling)
+    days = words_of("language.english", "words.txt", "never")  # And feasts.
+    return {word for word in words if len(word) >= WORD_CHARS_MIN} - days
 
 
 def _said_in(sentence: str) -> tuple[_Sentence, list[frozenset[str]]]:

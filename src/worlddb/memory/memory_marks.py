@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TAGS, PINNED = "tags", "pinned"
 UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 MICROS = 1_000_000  # microseconds of a second
-_TTL = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
+_TTL = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*")
 
 Ttl: TypeAlias = float | str | timedelta
 """How long something stays: seconds, a timedelta, or text such as "30d", "12h" or "90s"."""
@@ -91,8 +91,8 @@ def marks_of(
         InvalidInputError: a mark is wrong, or there are two ends.
     """
     more: dict[str, Any] = {}
-    if tags is not None:
-        more[TAGS] = list(dict.fromkeys(check_names(tags, TAGS)))
+    if tags is not None and (words := check_names(tags, TAGS)):
+        more[TAGS] = list(dict.fromkeys(words))
     if pin:
         more[PINNED] = True
     if metadata is not None and not isinstance(metadata, Mapping):
@@ -121,9 +121,7 @@ def _seconds(ttl: Ttl) -> float:
     elif isinstance(ttl, int | float) and not isinstance(ttl, bool):
         seconds = ttl
     elif isinstance(ttl, str) and (found := _TTL.fullmatch(ttl.lower())):
-        seconds = float(found[1]) * UNIT_S[found[2]]
-    elif isinstance(ttl, str) and ttl.strip().isdecimal():
-        seconds = float(ttl)
+        seconds = float(found[1]) * UNIT_S[found[2] or "s"]
     # A hundred centuries: no later date can be stored.
     if seconds is None or not 0 < seconds < 10_000 * 366 * 86_400:
         raise InvalidInputError(
@@ -191,7 +189,7 @@ def stated_names(names: str | Sequence[str] | None, aliases: Aliases | None) -> 
     Raises:
         InvalidInputError: something is not a name, or nobody can tell whose an alias is.
     """
-    said = check_names(names, "names") if names else ()
+    said = () if names is None else check_names(names, "names")
     if not aliases:
         return StatedNames(said, {})
     if not isinstance(aliases, Mapping):

@@ -33,7 +33,7 @@ from worlddb.memory.scope_view import (
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import Instant, check_integer, check_words
-from worlddb.model.origin import FULL, TRUSTS
+from worlddb.model.origin import FULL, TRUSTS, least_trusted
 from worlddb.model.records import (
     WHOLES,
     AsOf,
@@ -242,7 +242,7 @@ class MemoryReader:
         from worlddb.recall.asked_question import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
-        if isinstance(query, str) and not query.strip() and names is None:
+        if isinstance(query, str) and not query.strip() and not names:
             raise InvalidInputError("query: give a question of at least one word, or names")
         if where is not None:
             condition_of(where)
@@ -450,11 +450,15 @@ class MemoryReader:
         scopes = scopes_of(reader, rows, moment)
         before, after = self._superseding(view, rows)
         own = rows_at_home(reader, self.scopes.bounds, rows)
+        only = levels if trusted else None
+        parts = {row: _parts(reader, row, nodes[row], moment, only) for row in rows}
+        # What is shown of a session or a document is trusted as the least of it.
+        said = {row: (nodes[row], *parts[row][:turns]) for row in rows}
         return tuple(
             Remembered(
                 id=nodes[row].id,
                 type=nodes[row].type,
-                text=_text(reader, row, nodes[row], moment, turns, levels if trusted else None),
+                text=_text(nodes[row], parts[row], turns),
                 speaker=said_by(nodes[row].name) if nodes[row].type == TURN else "",
                 valid_from=nodes[row].valid_from,
                 valid_to=nodes[row].valid_to,
@@ -466,8 +470,8 @@ class MemoryReader:
                 metadata=nodes[row].metadata,
                 supersedes=tuple(before.get(row, ())),
                 superseded_by=tuple(after.get(row, ())),
-                origin=nodes[row].origin,
-                trust=TRUSTS[levels.of(nodes[row])],
+                origin=least_trusted(one for node in said[row] for one in node.origins),
+                trust=TRUSTS[min(map(levels.of, said[row]))],
                 shared=row not in own,
             )
             for row in rows
@@ -511,22 +515,17 @@ def no_cursor(cursor: str | None) -> InvalidInputError:
     return InvalidInputError(f"cursor {cursor!r:.80}: give the next_cursor of the page before")
 
 
-def _text(
-    reader: Reader,
-    row: int,
-    node: Node,
-    moment: Moment,
-    turns: int | None,
-    levels: TrustLevels | None = None,
-) -> str:
-    """Return the text of a memory; of a session or document the first `turns` parts, or all.
+def _parts(
+    reader: Reader, row: int, node: Node, moment: Moment, levels: TrustLevels | None
+) -> list[Node]:
+    """Return the turns of a session or the passages of a document, in their order.
 
     With `levels`, without the parts that are not trusted in full.
     """
     if node.type not in WHOLES or node.content:
-        return node.content or node.name
+        return []
     found = reader.nodes(reader.children(row, moment.known), moment.known)
-    # All parts of an ended session; the live parts of a live one.
+    # All parts of an ended whole; the live parts of a live one.
     parts = [
         part
         for _, part in sorted(found.items())
@@ -535,6 +534,15 @@ def _text(
         and (moment.holds(part) or not moment.holds(node))
         and (levels is None or levels.of(part) == FULL)
     ]
+    if node.type != SESSION:
+        parts.sort(key=lambda part: part.metadata.get("number", 0))
+    return parts
+
+
+def _text(node: Node, parts: Sequence[Node], turns: int | None) -> str:
+    """Return the text of a memory; of a session or document the first `turns` parts, or all."""
+    if node.type not in WHOLES or node.content:
+        return node.content or node.name
     if node.type == SESSION:
         lines = [f"{said_by(part.name)}: {part.content}" for part in parts]
     else:
@@ -545,10 +553,9 @@ def _text(
 
 
 def _passages(parts: Sequence[Node]) -> Sequence[str]:
-    """Return the passages of a document in their order, each heading path before the first."""
-    ordered = sorted(parts, key=lambda part: part.metadata.get("number", 0))
-    names = [None, *(part.name for part in ordered)]
+    """Return the passages of a document, each heading path before the first."""
+    names = [None, *(part.name for part in parts)]
     return [
         f"{part.name}\n\n{part.content}" if part.name not in ("", before) else part.content
-        for part, before in zip(ordered, names, strict=False)
+        for part, before in zip(parts, names, strict=False)
     ]

@@ -185,10 +185,11 @@ def check_words(values: Any, what: str) -> tuple[str, ...]:
 
 
 def check_names(given: Any, what: str) -> tuple[str, ...]:
-    """Return one or several names as a tuple, without the white space around them."""
+    """Return names as a tuple, without the white space around them; there may be none."""
     several = (given,) if isinstance(given, str) else given
-    if not isinstance(several, list | tuple) or not 0 < len(several) <= NAMES_MAX:
-        raise InvalidInputError(f"{what}: give 1 to {NAMES_MAX} names as a list, not {given!r:.80}")
+    if not isinstance(several, list | tuple) or len(several) > NAMES_MAX:
+        most = f"at most {NAMES_MAX} names"
+        raise InvalidInputError(f"{what}: give {most} as a list, not {given!r:.80}")
     for name in several:
         if not isinstance(name, str) or not name.strip():
             raise InvalidInputError(f"{what}: give names such as 'Sarah Chen', not {name!r:.80}")

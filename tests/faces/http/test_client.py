@@ -315,3 +315,12 @@ def test_calls_by_get_take_filters_flags_and_numbers(client: Client) -> None:
 def test_the_address_of_a_part_of_the_server_is_refused(end: str) -> None:
     with pytest.raises(errors.InvalidInputError, match="without /v1 or /mcp"):
         Client(f"http://127.0.0.1:1{end}")
+
+
+def test_what_programs_give_as_a_number_or_leave_empty_is_taken(client: Client) -> None:
+    done = client.write("Coupon XY1.", user_id="ttl", ttl=3600, tags=[], names=[])
+    held = client.read(done.id)
+    assert held.valid_to is not None
+    assert round((held.valid_to - held.valid_from).total_seconds()) == 3600
+    assert held.metadata == {}
+    assert client.recall("coupon", user_id="ttl", names=[]).hits

@@ -91,6 +91,17 @@ async def test_objects_and_lists_may_come_as_json_text(talk: Talk, user: str) ->
     assert read["metadata"] == {"a": [1]}
 
 
+async def test_one_value_for_a_list_and_a_number_of_seconds_are_understood(
+    talk: Talk, user: str
+) -> None:
+    done = await talk.call(
+        "memory_write", text="A coupon", user_id=user, tags="shop", names=[], ttl=3600
+    )
+    held = await talk.call("memory_read", id=done["id"])
+    assert held["metadata"] == {"tags": ["shop"]}
+    assert held["valid_to"] > held["valid_from"]
+
+
 async def test_a_hit_says_its_ranks_validity_and_source(talk: Talk, user: str) -> None:
     await talk.call("memory_write", text="Bob plays the cello", user_id=user, source="Bob himself")
     await talk.call("memory_write", text="The roof is green", user_id=user)
