@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 from urllib.parse import quote
 
@@ -71,13 +73,23 @@ def test_a_hostile_text_stays_a_text_on_every_page(browser: Any) -> None:
             shown.page.on("dialog", lambda box: shown.complaints.append(box.message))
             for place, element in places.items():
                 shown.open(place, element)
-                shown.page.wait_for_load_state("networkidle")
+                shown.settle()
                 assert shown.page.locator(FOREIGN).count() == 0, place
             _dialogs(shown, next(iter(places)))
             assert shown.page.evaluate("window.taken") is None
             # Only an id that is none was not found.
             assert [said for said in shown.complaints if "status of 40" not in said] == []
             shown.page.close()
+
+
+def test_a_text_is_no_formula_in_a_table(explorer: Explorer) -> None:
+    explorer.open("proof", "input[type=file]")
+    texts = ['=HYPERLINK("http://127.0.0.1/","x")', "+1", "-1", "@SUM(A1)", "\t=1", "tea = good"]
+    made = (
+        "async (texts) => (await import('/ui/memories.js')).asCsv(texts.map((text) => ({ text })))"
+    )
+    rows = list(csv.DictReader(io.StringIO(explorer.page.evaluate(made, texts), newline="")))
+    assert [row["text"] for row in rows] == [*(f"'{text}" for text in texts[:-1]), texts[-1]]
 
 
 def _dialogs(shown: Explorer, place: str) -> None:
