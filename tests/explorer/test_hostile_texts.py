@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import Any
 from urllib.parse import quote
 
@@ -78,6 +80,16 @@ def test_a_hostile_text_stays_a_text_on_every_page(browser: Any) -> None:
             # Only an id that is none was not found.
             assert [said for said in shown.complaints if "status of 40" not in said] == []
             shown.page.close()
+
+
+def test_a_text_is_no_formula_in_a_table(explorer: Explorer) -> None:
+    explorer.open("proof", "input[type=file]")
+    texts = ['=HYPERLINK("http://127.0.0.1/","x")', "+1", "-1", "@SUM(A1)", "\t=1", "tea = good"]
+    made = (
+        "async (texts) => (await import('/ui/memories.js')).asCsv(texts.map((text) => ({ text })))"
+    )
+    rows = list(csv.DictReader(io.StringIO(explorer.page.evaluate(made, texts), newline="")))
+    assert [row["text"] for row in rows] == [*(f"'{text}" for text in texts[:-1]), texts[-1]]
 
 
 def _dialogs(shown: Explorer, place: str) -> None:

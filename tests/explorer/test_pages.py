@@ -234,7 +234,12 @@ def test_two_settings_side_by_side_and_code_to_copy(explorer: Explorer) -> None:
 
 def test_the_inbox_is_decided_by_keys(explorer: Explorer) -> None:
     assert len(explorer.memory.proposals(user_id="ada")) == 1
-    explorer.open("inbox?scope=user%3Aada", "article")
+    explorer.open("inbox?scope=user%3Aada", "article.chosen")
+    explorer.page.keyboard.press("s")
+    explorer.page.wait_for_selector("text=Choose the memories that speak of the other one")
+    assert len(explorer.memory.proposals(user_id="ada")) == 1
+    explorer.page.click("a:text-is('← Inbox')")
+    explorer.page.wait_for_selector("article.chosen")
     explorer.page.keyboard.press("r")
     explorer.page.wait_for_selector(".toast >> text=Kept apart")
     assert not len(explorer.memory.proposals(user_id="ada"))

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from worlddb import Memory
-from worlddb.claims import claim, claim_lookup
+from worlddb.claims import claim, claim_ends
 from worlddb.claims.claim import Standing, replaces
 from worlddb.ingest.extractors import RulesExtractor
 from worlddb.model.drafts import Message
@@ -110,7 +110,7 @@ def test_claims_of_a_chat_are_compared_with_a_few_others_each(
         compared += 1
         return replaces(new, old)
 
-    for module in (claim, claim_lookup):
+    for module in (claim, claim_ends):
         monkeypatch.setattr(module, "replaces", counted)
     chat = [{"role": "user", "content": f"I live in Town{n % towns}."} for n in range(400)]
     with Memory(":memory:", embedder="none", recluster="off") as memory:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worlddb.claims.claim import Claim
-from worlddb.claims.claim_lookup import claims_of
+from worlddb.claims.claim_ends import claims_of
 from worlddb.errors import ProviderError
 from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Message

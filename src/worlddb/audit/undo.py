@@ -19,8 +19,7 @@ from itertools import chain
 from typing import Any
 
 from worlddb.audit.history import check_commit_number, commit_row
-from worlddb.claims.claim_lookup import Supersession
-from worlddb.claims.merged_claims import by_text, crossing, end_again
+from worlddb.claims.claim_ends import Supersession, by_text, crossing, end_again
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import Id
 from worlddb.model.inputs import from_micros

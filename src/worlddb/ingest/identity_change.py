@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from worlddb.claims.claim import FACT, STANDS_FOR, Standing
-from worlddb.claims.claim_lookup import Supersession
-from worlddb.claims.merged_claims import (
+from worlddb.claims.claim_ends import (
     THROUGH,
+    Supersession,
     by_text,
     crossing,
     end_again,

@@ -22,7 +22,7 @@ from itertools import product
 from typing import Any
 
 from worlddb.claims.claim import CLAIM_EDGE, replaces
-from worlddb.claims.claim_lookup import claims_about, rivals
+from worlddb.claims.claim_ends import claims_about, rivals
 from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
 from worlddb.model.records import Plain

@@ -22,16 +22,16 @@ from typing import Any
 
 from worlddb.claims.claim import Claim
 from worlddb.claims.claim_edges import Stood, stood_before
-from worlddb.claims.claim_lookup import (
+from worlddb.claims.claim_ends import (
     REASON,
     Rivals,
     Supersession,
+    end_claim,
     functional_claims,
     named_subjects,
     rivals,
     supersessions,
 )
-from worlddb.claims.merged_claims import end_claim
 from worlddb.errors import InvalidInputError, RejectedError
 from worlddb.identity.match_values import Match
 from worlddb.identity.store_resolver import StoreResolver, resolver_in

@@ -9,7 +9,7 @@ import pytest
 from language.english.claim_sentences import CLAIMS, ME, NO_CLAIMS_IN_CHAT
 from language.english.scoring import drafted
 from worlddb.claims.claim import Claim
-from worlddb.claims.claim_lookup import claims_of
+from worlddb.claims.claim_ends import claims_of
 from worlddb.language.english.english_reader import claims_in
 
 LIVES, WORKS = ("lives in", "Rome", ""), ("works at", "Kolibri", "")

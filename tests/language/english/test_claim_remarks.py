@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from language.english.scoring import drafted
-from worlddb.claims.claim_lookup import claims_of
+from worlddb.claims.claim_ends import claims_of
 
 READ: list[tuple[str, str, str, str]] = [
     ("My manager is Sarah, she's really lovely", "manager", "Sarah", ""),

@@ -8,7 +8,7 @@ import pytest
 
 import worlddb
 from language.english.scoring import drafted
-from worlddb.claims.claim_lookup import claims_of
+from worlddb.claims.claim_ends import claims_of
 
 TAKEN_BACK = (
     "I live in Rome. Just kidding!",

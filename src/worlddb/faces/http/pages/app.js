@@ -121,7 +121,7 @@ const KEYS = [
     "Ask",
     { "/": "the question", "j k": "next, previous hit", e: "amend it", p: "pin it, or unpin it", r: "retire it", Enter: "open it" },
   ],
-  ["Inbox", { "j k": "next, previous card", "a r 1 2 b p": "what the buttons of the card say" }],
+  ["Inbox", { "j k": "next, previous card", "a r s 1 2 b p": "what the buttons of the card say" }],
 ];
 const GOES = { m: "memories", a: "ask", i: "inbox", p: "people", w: "worlds", j: "journal", h: "health" };
 

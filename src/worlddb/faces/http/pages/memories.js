@@ -181,15 +181,12 @@ function AddDialog({ onDone, onClose }) {
 }
 
 const COLUMNS = ["id", "type", "text", "valid_from", "valid_to", "known_from", "retired", "actor"];
-const cell = (value) => `"${String(value ?? "").replaceAll('"', '""')}"`;
+/** A cell of a table; one that a spreadsheet would take for a formula begins with an apostrophe. */
+const cell = (value) => `"${String(value ?? "").replace(/^(?=[=+\-@\t\r])/, "'").replaceAll('"', '""')}"`;
+export const asCsv = (rows) => [COLUMNS.join(","), ...rows.map((one) => COLUMNS.map((name) => cell(one[name])).join(","))].join("\r\n");
 
 function write(rows, kind) {
-  if (kind === "csv")
-    save(
-      "memories.csv",
-      [COLUMNS.join(","), ...rows.map((one) => COLUMNS.map((name) => cell(one[name])).join(","))].join("\r\n"),
-      "text/csv",
-    );
+  if (kind === "csv") save("memories.csv", asCsv(rows), "text/csv");
   else save("memories.json", JSON.stringify(rows, null, 2));
 }
 

@@ -14,9 +14,10 @@ const told = (size) =>
       ? `${COUNTED_MAX.toLocaleString("en")} or more inside`
       : `${size.toLocaleString("en")} inside`;
 
+/** A world in the tree. Its size counts what had been written, whatever it is about: with the first clock it would mislead. */
 function World({ id, name, type, size, scope, params }) {
   const [open, setOpen] = useState(false);
-  return html`<li><button class="link" aria-expanded=${open} onClick=${() => setOpen(!open)}>${open ? "▾" : "▸"} ${name}</button> <span class="small soft">${type} ${told(size)}</span> ${type !== "Scope" && html`<a class="small" href=${link("memory", id)}>open</a>`}
+  return html`<li><button class="link" aria-expanded=${open} onClick=${() => setOpen(!open)}>${open ? "▾" : "▸"} ${name}</button> <span class="small soft">${type} ${told(params.as_of ? null : size)}</span> ${type !== "Scope" && html`<a class="small" href=${link("memory", id)}>open</a>`}
     ${open && html`<${Children} id=${id} scope=${scope} params=${params} />`}</li>`;
 }
 
