@@ -1,6 +1,6 @@
 """Precision and recall of the rules extractor: `python -m bench.extraction [--errors]`.
 
-Three sets of sentences, labelled with the claims and names a careful reader would write down:
+Five sets of sentences, labelled with the claims and names a careful reader would write down:
 
 fresh   `bench/data/fresh_sentences.jsonl`. Composed without a look at the rules, and frozen:
         **no rule, word list or test is ever tuned on it.** A miss here is a figure, not a bug.
@@ -9,6 +9,13 @@ tuned   the sentences of `tests/language/english/`, on which the rules were deve
         are of claims that replace others; those that only yield ("I'm a nurse") do not count.
 subjects  `bench/data/fresh_subjects.jsonl`. Plain sentences, titles, headings and notes, with the
         entities they name and those they are about. Frozen like the first set.
+
+names     `bench/data/fresh_names.jsonl`. The same, written later and measured once: names at the
+        start of a sentence, with accents, in small letters, and words that are no names there.
+
+relations `bench/data/fresh_relations.jsonl`. Sentences with and without a relation between things
+        (`causes`, `precedes`, `contradicts`, `subtype_of`, `implies`), half of them written after
+        the rules.
 
 A claim is right if subject, relation and value agree ("Oslo" agrees with "Oslo, Norway"). A label
 may list equivalent relations or spellings of a name, separated by "|". Intervals: Wilson, 95 %.
@@ -39,6 +46,8 @@ SAID = {
 HERE = Path(__file__).parent
 FRESH = HERE / "data" / "fresh_sentences.jsonl"
 SUBJECTS = HERE / "data" / "fresh_subjects.jsonl"
+RELATIONS = HERE / "data" / "fresh_relations.jsonl"
+NAMES = HERE / "data" / "fresh_names.jsonl"
 TESTS = HERE.parent / "tests"
 
 Item = TypeVar("Item")
@@ -94,9 +103,9 @@ def fresh() -> Iterator[Sentence]:
         yield Sentence(row["text"], claims, tuple(row["names"]))
 
 
-def subjects() -> Iterator[tuple[Sentence, tuple[str, ...]]]:
-    """Yield the frozen sentences of the third set, each with what it is about."""
-    for line in SUBJECTS.read_text(encoding="utf-8").splitlines():
+def subjects(path: Path = SUBJECTS) -> Iterator[tuple[Sentence, tuple[str, ...]]]:
+    """Yield the frozen sentences of a set with subjects, each with what it is about."""
+    for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         yield Sentence(row["text"], None, tuple(row["names"])), tuple(row["about"])
 
@@ -142,6 +151,24 @@ def subjects_in(draft: Draft) -> list[str]:
     """Return the entities that a draft is about."""
     about = {edge.target for edge in draft.edges if edge.metadata.get("role") == "about"}
     return [node.name for node in draft.nodes if node.key in about and not node.known_only]
+
+
+def relations() -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    """Yield the frozen sentences, each with the relations that it states."""
+    for line in RELATIONS.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        yield row["text"], [(it["type"], it["source"], it["target"]) for it in row["relations"]]
+
+
+def relations_in(draft: Draft) -> list[tuple[str, str, str]]:
+    """Return the edges between things of a draft: their type, and the names of their ends."""
+    names = {node.key: node.name for node in draft.nodes}
+    types = ("causes", "precedes", "contradicts", "subtype_of", "instance_of", "implies")
+    return [
+        (edge.type, names[edge.source], names[edge.target])
+        for edge in draft.edges
+        if edge.type in types
+    ]
 
 
 def same_claim(found: Stated, wanted: Stated) -> bool:
@@ -203,7 +230,7 @@ def score(
 
 
 def main() -> None:
-    """Print the figures of both sets."""
+    """Print the figures of all sets."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--errors", action="store_true", help="print what was wrong or missed")
     arguments = parser.parse_args()
@@ -214,17 +241,23 @@ def main() -> None:
         print(f"{name}: {len(sentences)} sentences")
         print(claims.line("  claims"))
         print(names.line("  entities"))
-    labelled = list(subjects())
-    found = score(
-        (one for one, _ in labelled), SAID["fresh"], yielding=False, errors=arguments.errors
-    )
-    about = Tally("about", errors=arguments.errors)
-    for one, wanted in labelled:
-        draft = extractor_named("rules").extract([Message(text=one.text)], SAID["fresh"])
-        about.add(one.text, subjects_in(draft), wanted, same_name)
-    print(f"subjects: {len(labelled)} sentences")
-    print(found[1].line("  entities"))
-    print(about.score().line("  about"))
+    for what, path in (("subjects", SUBJECTS), ("names", NAMES)):
+        labelled = list(subjects(path))
+        found = score(
+            (one for one, _ in labelled), SAID["fresh"], yielding=False, errors=arguments.errors
+        )
+        about = Tally("about", errors=arguments.errors)
+        for one, wanted in labelled:
+            draft = extractor_named("rules").extract([Message(text=one.text)], SAID["fresh"])
+            about.add(one.text, subjects_in(draft), wanted, same_name)
+        print(f"{what}: {len(labelled)} sentences")
+        print(found[1].line("  entities"))
+        print(about.score().line("  about"))
+    stated = Tally("relations", errors=arguments.errors)
+    for text, ends in relations():
+        draft = extractor_named("rules").extract([Message(text=text)], SAID["fresh"])
+        stated.add(text, relations_in(draft), ends, lambda one, other: one == other)
+    print(stated.score().line("relations"))
 
 
 if __name__ == "__main__":

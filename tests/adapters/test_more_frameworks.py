@@ -81,6 +81,11 @@ def test_the_memory_of_adk_writes_an_event_once_and_stays_in_its_scope() -> None
         found = await service.search_memory(**who, query="Where did I move?")
         [first, *_] = found.memories
         assert first.content.parts[0].text == "I moved to Oslo."
+        memory.write("I moved to Rome.", origin="web", user_id="ada", app_id="app")
+        page = (await service.search_memory(**who, query="Rome")).memories[0]
+        assert page.content.parts[0].text == 'web says, unconfirmed: "I moved to Rome."'
+        assert (page.author, page.content.role) == ("web", "model")
+        memory.retire(page.id)
         for stranger in ({"app_name": "app", "user_id": "bob"}, who | {"app_name": "other"}):
             assert (await service.search_memory(**stranger, query="Oslo")).memories == []
         await service.delete_memory(**who, memory_id=first.id)

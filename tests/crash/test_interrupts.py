@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import worlddb
+from patience import until
 from worlddb.store.sqlite import gate
+from worlddb.store.sqlite.gate import Gate, Turn
 
 PROGRAM = Path(__file__).with_name("interrupts.py")
 ROUNDS = 150
@@ -67,3 +69,27 @@ def test_a_block_that_a_generator_keeps_open_is_no_interrupted_one(tmp_path: Pat
             db.transaction().__enter__()
         assert next(block, "done") == "done"
         assert [node.name for node in db.children()] == ["one"]
+
+
+def _taken(queue: Gate) -> Turn:
+    turn = queue.turn()
+    queue.take(turn)
+    return turn
+
+
+def test_a_thread_that_ended_in_its_turn_holds_up_nobody() -> None:
+    queue = Gate("store.db", PATIENCE_S)
+    thread = threading.Thread(target=lambda: _taken(queue))
+    thread.start()
+    thread.join()
+    assert queue.holds(_taken(queue))
+
+
+def test_a_wake_up_that_was_lost_delays_nobody_for_long() -> None:
+    queue = Gate("store.db", PATIENCE_S)
+    mine = _taken(queue)
+    thread = threading.Thread(target=lambda: _taken(queue))
+    thread.start()
+    until(lambda: len(queue._turns) == 2)
+    mine.leave()  # As if an interrupt came before `pass_on`.
+    until(lambda: not thread.is_alive())

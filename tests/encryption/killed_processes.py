@@ -60,6 +60,10 @@ def test_a_killed_rekey_leaves_the_old_or_the_new(tmp_path: Path) -> None:
     with Memory(path, key=RAW, embedder="none") as memory:
         memory.db.backup(backup, sealed=True)
     keys, moments = [RAW.hex(), OTHER.hex()], random.Random(SEED)
+    began = time.monotonic()
+    for old, new in (keys, keys[::-1]):
+        rekey(path, key=old, new_key=new, keep=False)
+    change_s = (time.monotonic() - began) / 2
     for number in range(ROUNDS):
         program = subprocess.Popen(
             [sys.executable, "-c", REKEYS, str(path), *keys], stdout=subprocess.PIPE
@@ -69,8 +73,8 @@ def test_a_killed_rekey_leaves_the_old_or_the_new(tmp_path: Path) -> None:
             assert program.stdout.readline() == b"ready\n"
             for _ in range(number % 2):
                 assert program.stdout.readline() == b"done\n"
-            # Not a wait for anything: the moment of death is what varies.
-            time.sleep(moments.uniform(0, 0.08))
+            # Not a wait for anything: the moment of death is what varies, over a whole change.
+            time.sleep(moments.uniform(0, 1.2 * change_s))
         finally:
             program.kill()
             program.communicate()

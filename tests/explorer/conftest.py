@@ -60,6 +60,10 @@ class Explorer:
         self.page.goto(f"{self.url}/#/{place}")
         self.page.wait_for_selector(shows)
 
+    def settle(self) -> None:
+        """Wait until nothing of the page loads any more."""
+        self.page.wait_for_selector(".loading, [aria-busy=true]", state="detached")
+
 
 def watched(browser: Any, url: str, memory: Memory, **options: Any) -> Explorer:
     """Return a new page whose complaints are kept: errors, and what the policy has blocked."""

@@ -73,7 +73,7 @@ def test_a_hostile_text_stays_a_text_on_every_page(browser: Any) -> None:
             shown.page.on("dialog", lambda box: shown.complaints.append(box.message))
             for place, element in places.items():
                 shown.open(place, element)
-                shown.page.wait_for_load_state("networkidle")
+                shown.settle()
                 assert shown.page.locator(FOREIGN).count() == 0, place
             _dialogs(shown, next(iter(places)))
             assert shown.page.evaluate("window.taken") is None

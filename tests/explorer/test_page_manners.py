@@ -108,7 +108,7 @@ def test_who_only_reads_sees_no_button_that_changes_anything(browser: Any, memor
             ):  # Of these a reader sees no more than a notice.
                 element = "h1"
             shown.open(place, element)
-            shown.page.wait_for_load_state("networkidle")
+            shown.settle()
             named = shown.page.locator("main button").all_inner_texts()
             assert [name for name in named if CHANGING.match(name)] == [], place
             assert not shown.page.locator("main td input[type=checkbox]").count(), place

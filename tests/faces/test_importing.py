@@ -283,6 +283,15 @@ def test_a_zip_file_and_a_folder_are_opened_and_nonsense_is_refused(tmp_path: Pa
     for kind in ("chatgpt", "claude", "mem0", "mcp-memory", "graphiti", "mif"):
         with pytest.raises(FormatError, match="not JSON"):
             list(READERS[kind](str(bad)))
+    for data in (b"[" * 100_000 + b"]" * 100_000, b"\xff["):
+        bad.write_bytes(data)
+        for kind in ("chatgpt", "claude", "mem0", "mcp-memory", "graphiti", "mif"):
+            with pytest.raises(FormatError):
+                list(READERS[kind](str(bad)))
+    note = tmp_path / "note.md"
+    note.write_bytes(b"\xff[")
+    with pytest.raises(FormatError, match="not UTF-8"):
+        list(READERS["basic-memory"](str(note)))
     bad.write_text('[1, "x", null]')
     assert list(READERS["chatgpt"](str(bad))) == []
     with pytest.raises(FormatError):

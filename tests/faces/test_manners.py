@@ -332,3 +332,12 @@ def test_help_is_given_to_whoever_asks_in_any_way(arguments: tuple[str, ...], to
     done = in_process(*arguments)
     assert (done.code, done.err) == (0, "")
     assert told in done.out
+
+
+def test_an_unknown_option_is_told_and_not_its_value(tmp_path: Path) -> None:
+    done = in_process("proposals", "--names", "Sarah", "--db", tmp_path / "m.db")
+    assert (done.code, "unrecognized arguments: --names; the nearest is '--name'" in done.err) == (
+        2,
+        True,
+    )
+    assert in_process("write", "--db", tmp_path / "m.db", "--", "--names").code == 0

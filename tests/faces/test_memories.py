@@ -186,7 +186,7 @@ def test_the_extractor_is_chosen_by_flag_and_by_environment(
         (
             ["list", "--user", "ada"],
             2,
-            "--user ada; the nearest is '--user-id'; see 'worlddb list --help'",
+            "unrecognized arguments: --user; the nearest is '--user-id'; see 'worlddb list --help'",
         ),
         (["scopes", "list", "user:ada"], 2, "takes no SCOPE"),
         (["recall", "x", "--scope", "ffff", "--user-id", "a"], 2, "only one of"),

@@ -110,3 +110,23 @@ def test_kinds_that_texts_state_widen_the_types_of_a_question() -> None:
             memory.write(text)
         assert [hit.node.name for hit in memory.recall("Rex", types=["dog"])] == ["Rex"]
         assert [node.name for node in memory.query("filter_type dog")] == ["Rex"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("The Berlin summit led to the Geneva treaty.", ["Berlin summit", "Geneva treaty"]),
+        ("The Oslo talks triggered the Bergen protests.", ["Oslo talks", "Bergen protests"]),
+        ("The Oslo talks almost triggered the Bergen protests.", []),
+        ("The Oslo talks triggered the Bergen protests of 1994.", []),
+        ("Oslo talks triggered the Bergen protests.", []),
+        ("The Berlin summit led to a headache.", []),
+    ],
+)
+def test_a_name_before_a_common_noun_is_a_thing_and_the_name_is_said(
+    text: str, ends: list[str]
+) -> None:
+    assert [end for source, _, target in stated(text) for end in (source, target)] == ends
+    draft = RulesExtractor().extract([Message(text=text)], NOON)
+    names = {node.name for node in draft.nodes if node.type == "Entity"}
+    assert {end.split()[0] for end in ends} <= names

@@ -112,6 +112,15 @@ def test_a_filter_sees_what_was_known_then(memory: Memory) -> None:
     assert len(memory.recall("vault", where={"n": 1}, known_at=then)) == 1
 
 
+def test_numbers_larger_than_any_float_are_compared(memory: Memory) -> None:
+    huge = 10**400
+    for name, number in (("blue", -huge), ("red", 7), ("green", huge)):
+        memory.write(f"The vault is {name}.", metadata={"n": number})
+    assert len(memory.list(where={"n": {"$gt": 6}})) == 2
+    assert len(memory.list(where={"n": {"$lt": huge}})) == 2
+    assert len(memory.list(where={"n": {"$gte": -huge}})) == 3
+
+
 def test_a_bound_caller_filters_its_own_alone(memory: Memory) -> None:
     memory.write("The vault is blue.", metadata={"n": 1}, user_id="ada")
     memory.write("The vault is red.", metadata={"n": 1}, user_id="bob")

@@ -120,6 +120,7 @@ def test_a_grant_given_now_opens_the_past_too(memory: Memory, clock: Clock) -> N
 def test_a_grant_is_a_memory_of_the_scope_it_opens(memory: Memory) -> None:
     bob = memory.bound(user_id="bob", actor="bob's phone")
     given = bob.grant("user:ada", "read")
+    assert bob.grants().grants == (given,)
     told = bob.read(given.id)
     assert (told.text, told.type, told.actor) == (
         "user:ada may read user:bob",

@@ -41,10 +41,26 @@ def test_a_query_is_a_line_or_json_and_stays_in_its_scope(memory: Memory, bob: M
     assert "apples" in str(memory.explain("text apples | limit 5"))
     with pytest.raises(InvalidInputError, match="unknown step"):
         memory.query("fetch apples", user_id="nobody")
+    with pytest.raises(InvalidInputError, match="ops; known are seeds, text"):
+        memory.query({"text": "apples", "ops": []})
+    with pytest.raises(InvalidInputError, match="step limit takes n; given is count"):
+        memory.query({"text": "apples", "steps": [{"op": "limit", "count": 3}]})
     with pytest.raises(RejectedError):
         bob.query("text apples", user_id="ada")
     with pytest.raises(NotFoundError):
         bob.query(f"seeds {mine.id}")
+
+
+def test_the_ends_of_an_edge_may_be_names_of_the_scope(memory: Memory, bob: Memory) -> None:
+    ada = memory.write("Ada Stone met Carl Berg.", at=JAN)
+    names = {one.name: one.id for one in ada.entities}
+    memory.declare("manages", acyclic=True)
+    edge = memory.link("manages", "ada stone", names["Carl Berg"].short)
+    assert (edge.source, edge.target) == (names["Ada Stone"], names["Carl Berg"])
+    with pytest.raises(NotFoundError, match="Bob Stone"):
+        memory.link("manages", "Ada Stone", "Bob Stone")
+    with pytest.raises(NotFoundError, match="Ada Stone"):
+        bob.link("manages", "Bob Stone", "Ada Stone")
 
 
 def test_edges_are_written_and_deleted_between_what_can_be_seen(

@@ -282,3 +282,15 @@ def test_on_a_full_disk_writing_goes_on_as_soon_as_there_is_space(small_disk: Pa
         landed.append(commit_one(db, "after").id)
         assert [node.id for node in db.children()] == landed
         assert db.check() == []
+
+
+def test_a_load_that_fills_the_disk_gives_its_room_back(small_disk: Path) -> None:
+    (small_disk / "others").write_bytes(bytes(11 << 19))
+    with worlddb.open(small_disk / "store.db") as db:
+        kept = commit_one(db, "before").id  # In the file, not in the log, as soon as it is closed.
+    with worlddb.open(small_disk / "store.db") as db:
+        with pytest.raises(worlddb.StorageError, match="full"):
+            fill_at_once(db)
+        assert (small_disk / "store.db-wal").stat().st_size == 0
+        after = commit_one(db, "after").id
+        assert [node.id for node in db.children()] == [kept, after]

@@ -93,20 +93,22 @@ def test_the_doctor_warns_of_a_store_that_others_can_read(path: Path) -> None:
 
 KILLED = """
 import os, signal, sys, worlddb
-from worlddb.store.sqlite import file_copy as backup
-backup.copy_pages = lambda *given: os.kill(os.getpid(), signal.SIGKILL)
-worlddb.open(sys.argv[1]).backup(sys.argv[2])
+from worlddb.audit import sealed_backup
+from worlddb.store.sqlite import file_copy
+sealed_backup._write_chunks = file_copy.copy_pages = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+worlddb.open(sys.argv[1]).backup(sys.argv[2], sealed=bool(sys.argv[3]))
 """
 
 
+@pytest.mark.parametrize("sealed", ["", "sealed"])
 def test_what_a_killed_backup_left_is_swept_by_the_next_one_and_a_running_one_is_not(
-    path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, sealed: str
 ) -> None:
     folder = tmp_path / "copies"
     folder.mkdir()
     with worlddb.open(path) as db:
         commit_one(db)
-        killed = [sys.executable, "-c", KILLED, str(path), str(folder / "monday.db")]
+        killed = [sys.executable, "-c", KILLED, str(path), str(folder / "monday.db"), sealed]
         assert subprocess.run(killed, check=False).returncode == -signal.SIGKILL
         (left,) = folder.iterdir()
         assert left.name.endswith(".partial")
@@ -116,7 +118,7 @@ def test_what_a_killed_backup_left_is_swept_by_the_next_one_and_a_running_one_is
         running = PartialFile(str(folder / f"sunday.db.{'1b' * 16}.partial"), None)
         others = folder / "report.partial"
         others.touch()
-        db.backup(folder / "tuesday.db")
+        db.backup(folder / "tuesday.db", sealed=bool(sealed))
         found = {item.name for item in folder.iterdir()}
         assert found == {"tuesday.db", os.path.basename(running.path), "report.partial"}
         running.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import apsw
 import pytest
 
 import worlddb
@@ -64,3 +66,20 @@ def test_a_write_of_one_node_is_ten_statements(db: WorldDB) -> None:
     with db.transaction() as tx:
         tx.create_node(type="Fact", name="second")
     assert db.engine.store.statements - before <= 10
+
+
+def test_a_write_finds_its_statements_prepared(tmp_path: Path) -> None:
+    """A batch of rows does not push the statements of the next write out of the cache."""
+    opened: list[apsw.Connection] = []
+    apsw.connection_hooks.append(opened.append)
+    try:
+        with worlddb.Memory(tmp_path / "store.db", recluster="off") as memory:
+            text = "Anna Berg met Carla Dorn and Emil Falk. Gerd Hahn met Ida Jung and Karl Lenz."
+            for number in range(5):
+                memory.write(text, user_id=f"user {number}")
+            before = [one.cache_stats()["misses"] for one in opened]
+            memory.write(text, user_id="another")
+            after = [one.cache_stats()["misses"] for one in opened]
+    finally:
+        apsw.connection_hooks.remove(opened.append)
+    assert sum(after) - sum(before) <= 3

@@ -96,3 +96,39 @@ def test_a_moved_node_and_a_new_state_are_seen_by_the_next_commit(two: Any) -> N
     assert look(one, ident)[0].parent is not None
     assert one.get(ident).parent == world.id
     assert one.check() == []
+
+
+@pytest.mark.parametrize("how", ["a member", "a node inside a memory", "a node that moved in"])
+def test_a_name_that_came_from_elsewhere_is_found_at_once(path: Path, how: str) -> None:
+    with worlddb.Memory(path, recluster="off") as memory:
+        first = memory.write("Nora Quist likes tea.", user_id="ada")
+        memory.write("Nora Quist likes figs.", user_id="ada")  # By now the world is known as plain.
+        theirs = memory.write("Nora Quist likes tea.", user_id="bob")
+        ours, foreign = (memory.db.get(one.id).parent for one in (first, theirs))
+        with memory.db.transaction() as tx:
+            place = {"a member": foreign, "a node inside a memory": first.id}.get(how)
+            named = tx.create_node(type="Entity", name="Omar Velt", parent=place)
+            if place is not first.id:
+                assert ours is not None
+                tx.write_edge("contains", ours, named.id)
+        for text in ("Omar Velt likes tea.", "Omar Velt likes figs."):
+            (entity,) = memory.write(text, user_id="ada").entities
+            assert entity.id == named.id or memory.proposals(user_id="ada"), how
+
+
+def test_names_of_other_worlds_are_not_read_for_a_plain_world(path: Path) -> None:
+    with worlddb.Memory(path, recluster="off") as memory:
+        for user in ("ada", "bob", "eve"):
+            memory.write("Nora Quist likes tea.", user_id=user)
+        world = memory.db.get(memory.write("Nora Quist likes figs.", user_id="ada").id).parent
+        assert world is not None
+        with memory.db.transaction() as tx:
+            row = tx.reader.node_row(world)
+            assert row is not None
+            assert tx.reader.is_plain(row)
+            inner = tx.create_node(type="Topic", parent=world)
+            assert tx.reader.is_plain(row)
+            tx.create_node(type="Topic", parent=inner.id)
+            assert not tx.reader.is_plain(row)
+        with memory.db.transaction() as tx:
+            assert not tx.reader.is_plain(row)

@@ -112,6 +112,10 @@ def test_a_session_of_a_tool_is_not_trusted_for_its_summary() -> None:
         assert session.text.endswith("(from tool)")
         told = memory.context("The chat", types=["Session"]).text
         assert 'tool says, unconfirmed: "' in told
+        turns = memory.recall("Who guards the gate?", types=["Turn"])
+        assert {hit.said for hit in turns} == {
+            f'tool says, unconfirmed: "{hit.node.content}"' for hit in turns
+        }
         first = memory.recall("Who guards the gate?", summaries="first")[0]
         assert (first.node.type, first.trust) == ("Summary", "limited")
 

@@ -300,9 +300,10 @@ def _text(content: types.Content | None) -> str:
 def _entry(hit: Any) -> MemoryEntry:
     node = hit.node
     author = said_by(node.name) if node.type == "Turn" else None
+    author = author if hit.trust == "full" else hit.origin
     role = "user" if author in (None, "user") else "model"
     return MemoryEntry(
-        content=types.Content(role=role, parts=[types.Part(text=node.content or node.name)]),
+        content=types.Content(role=role, parts=[types.Part(text=hit.said)]),
         custom_metadata=dict(node.metadata),
         id=str(node.id),
         author=author,

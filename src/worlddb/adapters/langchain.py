@@ -39,7 +39,8 @@ class MemoryRetriever(BaseRetriever):
 
     `scope` has the scope ids of each call, `options` further arguments of `recall`, such as `as_of`
     or `types`. A document has the id of its memory; its metadata have the memory's beginning of
-    validity, its source, and its score.
+    validity, its origin and source, and its score. The text of one that is not trusted in full is
+    in quotes, with its origin.
     """
 
     memory: Any
@@ -54,14 +55,15 @@ class MemoryRetriever(BaseRetriever):
         return [
             Document(
                 id=str(hit.node.id),
-                page_content=hit.node.content or hit.node.name,
+                page_content=hit.said,
                 metadata={
+                    **hit.node.metadata,
+                    "origin": hit.origin,
                     "score": hit.score,
                     "type": hit.node.type,
                     "valid_from": hit.valid_from.isoformat(),
                     "valid_to": None if hit.valid_to is None else hit.valid_to.isoformat(),
                     "provenance": list(hit.provenance),
-                    **hit.node.metadata,
                 },
             )
             for hit in self.memory.recall(query, **arguments).hits

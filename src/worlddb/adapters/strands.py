@@ -42,13 +42,14 @@ class StrandsMemoryStore:
         )
         return [
             MemoryEntry(
-                content=hit.node.content or hit.node.name,
+                content=hit.said,
                 store_name=self.name,
                 metadata={
+                    **hit.node.metadata,
+                    "origin": hit.origin,
                     "id": str(hit.node.id),
                     "score": hit.score,
                     "valid_from": hit.valid_from.isoformat(),
-                    **hit.node.metadata,
                 },
             )
             for hit in found.hits

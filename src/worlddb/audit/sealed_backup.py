@@ -24,8 +24,10 @@ import os
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from importlib.util import find_spec
 from typing import IO, Any
+from uuid import uuid4
 
 from blake3 import blake3
 
@@ -44,7 +46,8 @@ from worlddb.model.address import ERASED
 from worlddb.store.backends import IN_MEMORY
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import without_texts
-from worlddb.store.sqlite.file_locks import private_opener
+from worlddb.store.sqlite.file_copy import land
+from worlddb.store.sqlite.file_locks import PartialFile
 
 MAGIC = b"worlddb sealed backup 1\n"
 SALT_BYTES = 32  # random, so no two backups are encrypted by one key
@@ -110,18 +113,15 @@ def write_sealed(store: Store, path: str) -> None:
         gone = erasures(reader).nodes
         # The keys are on the disk before they are used.
         keys = keys_for(beside, store.side_seal, _node_ids(reader), gone)
-        made = f"{path}.{os.getpid()}.partial"
         try:
-            with open(made, "xb", opener=private_opener) as file:
-                _write_chunks(file, keys, _Sealer(reader, keys).lines())
-                file.flush()
-                os.fsync(file.fileno())
-            os.link(made, path)  # It gets its name only when it is complete.
+            with closing(PartialFile(f"{path}.{uuid4().hex}.partial", None)) as partial:
+                with open(partial.path, "wb") as file:
+                    _write_chunks(file, keys, _Sealer(reader, keys).lines())
+                    file.flush()
+                    os.fsync(file.fileno())
+                land(partial.path, path)  # It gets its name only when it is complete.
         except OSError as error:
             raise StorageError(f"{path}: cannot be written: {error.strerror}") from error
-        finally:
-            if os.path.exists(made):
-                os.unlink(made)
 
 
 def _node_ids(reader: Reader) -> Iterator[bytes]:

@@ -45,8 +45,9 @@ NAME = needed(
 )
 
 
-def _id(name: str, help: str) -> Parameter:
-    return needed(name, "id", help)
+def _end(name: str, verb: str) -> Parameter:
+    help = f"The memory or name that the edge {verb}: its id in hex, or a name as it occurs here."
+    return needed(name, "text", help, most=SAID_NAME_CHARS_MAX)
 
 
 def _number(name: str, help: str, **more: Any) -> Parameter:
@@ -124,7 +125,7 @@ For a question in plain words use {recall}. Every step stays inside the scope.""
         help="""\
 Say how two memories or names are related: one causes, precedes, implies or contradicts the other.
 
-Give the ids that {recall} or {query} returned. The type's own rules decide what follows.""",
+Give names, or ids from {recall} or {query}. The type's own rules decide what follows.""",
         parameters=(
             needed(
                 "type",
@@ -135,8 +136,8 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
                 most=200,
                 command_help="the edge type, such as causes or contradicts",
             ),
-            _id("source", "The id in hex of the memory or name that the edge leaves."),
-            _id("target", "The id in hex of the memory or name that the edge leads to."),
+            _end("source", "leaves"),
+            _end("target", "leads to"),
             Parameter(
                 "valid_from",
                 "time",
@@ -160,6 +161,7 @@ Give the ids that {recall} or {query} returned. The type's own rules decide what
         examples=(
             "link causes 3f2a 77c1           # the first led to the second",
             "link contradicts 3f2a 77c1      # both cannot be right",
+            'link implies "Ada Lovelace" Ada # names as they occur in the scope',
         ),
     ),
     Call(

@@ -20,7 +20,7 @@ from uuid import NAMESPACE_OID, uuid5
 from worlddb import __version__
 from worlddb.errors import ConflictError, FormatError, InvalidInputError
 from worlddb.faces.hooks.client_dialects import text_of, turns_in
-from worlddb.faces.user_paths import exported, files_in, json_file
+from worlddb.faces.user_paths import exported, files_in, json_file, text_in_file
 from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
@@ -267,15 +267,14 @@ def _day_after(value: Mapping[str, Any], key: str) -> str | None:
 
 def mcp_memory(path: str) -> Iterator[ImportedItem]:
     """Yield the observations and relations of the MCP reference memory server: its JSON lines."""
-    with open(path, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                entry = json.loads(line)
-            except ValueError as error:
-                raise FormatError(f"{path}: line {number} is not JSON: {error}") from None
-            yield from _graph_entry(entry if isinstance(entry, dict) else {})
+    for number, line in enumerate(text_in_file(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise FormatError(f"{path}: line {number} is not JSON: {error}") from None
+        yield from _graph_entry(entry if isinstance(entry, dict) else {})
 
 
 def _graph_entry(entry: Mapping[str, Any]) -> Iterator[ImportedItem]:
@@ -314,8 +313,7 @@ def basic_memory(path: str) -> Iterator[ImportedItem]:
     if not os.path.isdir(path) and not path.endswith(".md"):
         raise FormatError(f"{path}: is neither a note (.md) nor a folder of notes")
     for file in files_in(path, ".md"):
-        with open(file, encoding="utf-8-sig") as opened:
-            text = opened.read()
+        text = text_in_file(file)
         front = _FRONT.match(text)
         told = dict(re.findall(r"^(\w+):[ \t]*(\S.*)$", front[1], re.MULTILINE)) if front else {}
         title = told.get("title", os.path.basename(file).removesuffix(".md")).strip("\"' ")

@@ -213,6 +213,15 @@ def _ask(name: str, call: str, *values: str) -> Any:
 # Files of other programs: JSON files, alone or in a folder or ZIP file.
 
 
+def text_in_file(path: str) -> str:
+    """Return the text of a file; FormatError if it is not UTF-8."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: is not UTF-8 text") from None
+
+
 def json_file(path: str) -> Any:
     """Return the data of a JSON file.
 
@@ -225,8 +234,7 @@ def json_file(path: str) -> Any:
         raise FormatError(f"{path}: is a folder; give the file in it")
     if zipfile.is_zipfile(path):
         raise FormatError(f"{path}: is a ZIP file; give the JSON file in it")
-    with open(path, encoding="utf-8-sig") as file:
-        return _json(path, file.read())
+    return _json(path, text_in_file(path))
 
 
 def exported(path: str, wanted: re.Pattern[str], usual: str) -> Iterator[Any]:

@@ -275,7 +275,7 @@ class StoreResolver:
         """
         if named.attributes or named.vector is not None:
             return rows
-        self._read_notes(rows)
+        self.read_notes(rows)
         names = [read_name(name) for name in named.names]
         said = {word for name in names for word in name.words}
         least, fitting = self._settings.word_jaro_winkler, set()
@@ -310,7 +310,7 @@ class StoreResolver:
         named = [_named(node) for node in nodes]
         whole = [self._whole_key(one) for one in named]
         self._file({f"={key}" for key in whole if key})
-        self._read_notes(self._keep({row for key in whole if key for row in self._bearers(key)}))
+        self.read_notes(self._keep({row for key in whole if key for row in self._bearers(key)}))
         self._fetched = {
             one.key: (one, self._exact(one, key)) for one, key in zip(named, whole, strict=True)
         }
@@ -320,7 +320,7 @@ class StoreResolver:
         self._drafted_words.update(word for name in names for word in name.words)
         self._file(set().union(*map(self._keys, left)))
         rows = {row for one in left for row in self._candidates(one)[: self._most(one)]}
-        self._read_notes(self._keep(rows))
+        self.read_notes(self._keep(rows))
 
     def seen(self, ids: Iterable[Id]) -> set[Id]:
         """Return the ids whose nodes are visible here, neither ended nor erased."""
@@ -385,7 +385,7 @@ class StoreResolver:
         for key in keys:
             # Some nodes with exactly this name are always compared, however many there are:
             # otherwise # the one in this world would seem to be the only one.
-            for row in {*here[key][:telling], *everywhere[key][:telling]}:
+            for row in {*here[key][:telling], *everywhere.get(key, ())[:telling]}:
                 if row not in self._outside:
                     shared[row] = shared.get(row, 0) + 1
         if fresh := self._unindexed():
@@ -401,7 +401,8 @@ class StoreResolver:
         missing = sorted(keys - self._filed[self._home].keys())
         if not missing:
             return
-        worlds = (self._home,) if self._home == ROOT_ROW else (self._home, ROOT_ROW)
+        # Where nothing but children is inside, the names of other worlds need not be read.
+        worlds = (self._home,) if self._is_plain() else (self._home, ROOT_ROW)
         numbers = {(key, world): name_number(key, world) for key in missing for world in worlds}
         telling = self._settings.key_names_max
         exact = {number for (key, _), number in numbers.items() if key[0] == "="}
@@ -409,8 +410,15 @@ class StoreResolver:
         found |= self.reader.lookups.find(sorted(exact), telling + 1)
         for (key, world), number in numbers.items():
             self._filed[world][key] = found[number]
-        if self._home != ROOT_ROW:
+        if ROOT_ROW in worlds[1:]:
             self._leave_out(missing)
+
+    def _is_plain(self) -> bool:
+        """Return whether a name can only be filed under this world itself."""
+        reader = self.reader
+        return self._home == ROOT_ROW or (
+            not reader.lookups.moved() and reader.is_plain(self._home)
+        )
 
     def _leave_out(self, keys: Iterable[str]) -> None:
         """Drop the rows indexed in other worlds that are not members here, all at once.
@@ -467,7 +475,7 @@ class StoreResolver:
         if missing:
             self._bodies.update((body.row, body) for body in self.reader.bodies(sorted(missing)))
 
-    def _read_notes(self, rows: Iterable[int]) -> None:
+    def read_notes(self, rows: Iterable[int]) -> None:
         """Read the bodies, aliases and attributes of rows that were not read before."""
         missing = sorted(set(rows).difference(self._aliases))
         if not missing:
@@ -484,7 +492,7 @@ class StoreResolver:
         self, rows: Iterable[int], asked: Mapping[str, str] = NO_ATTRIBUTES
     ) -> list[NamedNode]:
         wanted = sorted(rows)
-        self._read_notes(wanted)
+        self.read_notes(wanted)
         found = (self._bodies[row] for row in wanted if row in self._bodies)
         bodies = [body for body in found if body.name and body.type not in NOT_NAMED]
         vectors = self._vectors.of(self.reader, bodies) if self._vectors is not None else {}

@@ -16,6 +16,7 @@ F2  `valid_to`, which changes, and `known_from` have no column. They are compare
 from __future__ import annotations
 
 import json
+import math
 import threading
 from array import array
 from collections import defaultdict
@@ -83,7 +84,7 @@ class Column:
             keys = ((isinstance(one, bool), one, listed) for one, listed in both)
             found[[self._numbers[key] for key in keys if key in self._numbers]] = True
         elif condition.operator in RANGES and not isinstance(condition.value, str):
-            return RANGES[condition.operator](self._numeric(), condition.value)  # type: ignore[return-value]
+            return RANGES[condition.operator](self._numeric(), _as_float(condition.value))  # type: ignore[return-value]
         else:
             holds = comparison(condition)
             found[[number for number, one in enumerate(self.values) if holds(*one)]] = True
@@ -94,11 +95,21 @@ class Column:
         held = len(self._floats)
         if held < len(self.values):
             more = (
-                one if isinstance(one, int | float) and not isinstance(one, bool) else np.nan
+                _as_float(one)
+                if isinstance(one, int | float) and not isinstance(one, bool)
+                else np.nan
                 for one, _ in self.values[held:]
             )
             self._floats = np.concatenate((self._floats, np.fromiter(more, np.float64)))
         return self._floats
+
+
+def _as_float(number: float) -> float:
+    """Return a number as a float; infinite if it is larger than any float."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 class RowFilter:

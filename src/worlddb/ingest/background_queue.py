@@ -313,6 +313,7 @@ class Reclusterer:
                 near.update(around.of({_row(reader, ident) for ident in ids}))
             own = resolver.view.keep_world(near)  # An edge may lead to another user's name.
             often = [row for row, times in near.items() if times >= turn and row in own]
+            resolver.read_notes(often)
             return _new_guesses(resolver, unless(is_over, often))
 
 
@@ -370,12 +371,11 @@ class _Neighbourhoods:
     def _read(self, rows: Iterable[int]) -> None:
         """Read the other ends of the edges of rows that were not read before."""
         fresh = {row: set[int]() for row in rows if row not in self._ends}
-        for item in self._reader.edges_at(fresh, "both", None, None) if fresh else ():
-            # Two nodes in one scope need not be related, and the root refers to the queued texts.
-            if item.edge.type != "contains":
-                for row, end in ((item.source, item.target), (item.target, item.source)):
-                    if row in fresh and end != ROOT_ROW:
-                        fresh[row].add(end)
+        # Two nodes in one scope need not be related, and the root refers to the queued texts.
+        for item in self._reader.sweep.covers(fresh, None, "out") if fresh else ():
+            fresh[item.source].add(item.target)
+        for item in self._reader.sweep.covers(fresh, None, "in") if fresh else ():
+            fresh[item.target].add(item.source)
         for row, ends in fresh.items():
             # Twice the bound, so that enough remain without those already in the neighbourhood.
-            self._ends[row] = tuple(sorted(ends)[: 2 * NEIGHBOURS_MAX])
+            self._ends[row] = tuple(sorted(ends - {ROOT_ROW})[: 2 * NEIGHBOURS_MAX])

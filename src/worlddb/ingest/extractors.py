@@ -356,7 +356,10 @@ class RulesExtractor:
 
 
 def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) -> Sequence[Mention]:
-    """Return mentions with the ends of relations added, and without parts of such ends."""
+    """Return mentions with the ends of relations added, and without parts of such ends.
+
+    A name before a common noun stays: the Berlin summit speaks of Berlin, too.
+    """
     ends = {end for one in stated for end in (one.source, one.target)}.difference(mentions)
     if not ends:
         return mentions
@@ -364,8 +367,15 @@ def _with_ends(mentions: Sequence[Mention], stated: Sequence[StatedRelation]) ->
         each
         for each in mentions
         if not any(end.start <= each.start and each.end <= end.end for end in ends)
+        or any(each.start == end.start and _is_headed(end) for end in ends)
     )
-    return sorted((*kept, *ends))
+    return sorted((*kept, *ends), key=lambda each: (each.start, -each.end))
+
+
+def _is_headed(end: Mention) -> bool:
+    """Return whether an end is a name before a common noun: "Berlin summit"."""
+    words = end.text.split()
+    return words[0][:1].isupper() and words[-1].islower()
 
 
 def _subject(turn: ReadMessage, mentions: Sequence[Mention], title: Title | None) -> int | None:

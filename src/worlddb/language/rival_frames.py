@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache, partial
 from importlib.resources import files
+from math import fsum
 from typing import NamedTuple
 
 from worlddb.language.statement import (
@@ -101,12 +102,18 @@ _CODE_DIGITS = re.compile(r"\d{4,}")
 
 
 class RivalFrame(NamedTuple):
-    """The common words of two statements before and after their values, and the values."""
+    """The common words of two statements before and after their values, and what these are.
+
+    `kind` is that of both values, `group` its class (number, name or word), `endings` are the
+    common endings. The values themselves are left out: the judgement on many pairs is the same.
+    """
 
     before: tuple[str, ...]
     after: tuple[str, ...]
-    values: tuple[tuple[str, ...], tuple[str, ...]]
-    named: bool
+    kind: str
+    group: str
+    endings: tuple[str, ...]
+    is_spaceless: bool
     is_change: bool
 
 
@@ -148,14 +155,23 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
     if any(word in COPULAS for value in values for word in value):
         return None
     named = values[0][0] in old.named and values[1][0] in new.named
-    after = one[len(one) - suffix :]
-    return RivalFrame(one[:prefix], after, values, named, new.is_change)
+    kinds = [_kind_of(value, is_name=named) for value in values]
+    kind = kinds[0] if kinds[0] == kinds[1] else "mixed"
+    if all(is_number(word) or word.isnumeric() for value in values for word in value):
+        group = "number"
+    else:
+        group = "name" if kind == "name" else "word"
+    before, after = one[:prefix], one[len(one) - suffix :]
+    spaceless = any(SPACELESS.search(word) for word in (*before, *after, *values[0]))
+    endings = () if spaceless else tuple(_ending_of_values(values))
+    return RivalFrame(before, after, kind, group, endings, spaceless, new.is_change)
 
 
 @lru_cache(FRAMES_KEPT)
 def _takes_one(frame: RivalFrame) -> bool:
     weights, enough = _model()
-    return sum(weights.get(sign, 0.0) for sign in frame_signs(frame)) >= enough
+    # An exact sum: the order of a set differs from process to process.
+    return fsum(weights.get(sign, 0.0) for sign in frame_signs(frame)) >= enough
 
 
 @cache
@@ -171,22 +187,18 @@ def _model() -> tuple[dict[str, float], float]:
 
 def frame_signs(frame: RivalFrame) -> frozenset[str]:
     """Return the signs of a frame; those joined with `|` hold for one kind of value."""
-    before, after, values = frame.before, frame.after, frame.values
-    kinds = [_kind_of(value, is_name=frame.named) for value in values]
-    kind = kinds[0] if kinds[0] == kinds[1] else "mixed"
-    if all(is_number(word) or word.isnumeric() for value in values for word in value):
-        group = "number"
-    else:
-        group = "name" if kind == "name" else "word"
+    before, after, group = frame.before, frame.after, frame.group
     found = [f"place {'…' if before else ''}_{'…' if after else ''}"]
-    if any(SPACELESS.search(word) for word in (*before, *after, *values[0])):
+    if frame.is_spaceless:
         found += ["no spaces", *_places_of_signs("".join(before), "".join(after))]
         alone = _parts_of_signs("".join(before), "".join(after))
     else:
         found += _classes_of(before, after)
         found += _structure_of(frame, is_number=group == "number")
-        alone = (*_words_of(before, after), *_ending_of_values(values))
-    return frozenset(("all", f"kind {kind}", *found, *(f"{it}|{group}" for it in found), *alone))
+        alone = (*_words_of(before, after), *frame.endings)
+    return frozenset(
+        ("all", f"kind {frame.kind}", *found, *(f"{it}|{group}" for it in found), *alone)
+    )
 
 
 def _kind_of(value: Sequence[str], *, is_name: bool) -> str:

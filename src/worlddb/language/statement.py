@@ -242,6 +242,7 @@ def common_start(one: Sequence[str], other: Sequence[str]) -> int:
     return size
 
 
+@lru_cache(STATEMENTS_KEPT)
 def is_number(word: str) -> bool:
     """Return whether a word has a digit, or is a numeral or a word of the calendar."""
     return any(sign.isdigit() for sign in word) or word in _COUNTED

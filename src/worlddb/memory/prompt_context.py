@@ -22,7 +22,13 @@ from worlddb.memory.results import PromptContext, Remembered
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, check_integer
 from worlddb.model.records import ScopeIds, said_by
-from worlddb.model.text_safety import CONTEXT_FOOT, CONTEXT_HEAD, tokens_at_most, visible
+from worlddb.model.text_safety import (
+    CONTEXT_FOOT,
+    CONTEXT_HEAD,
+    tokens_at_most,
+    unconfirmed,
+    visible,
+)
 from worlddb.recall.hits import Hit, Recall
 
 INSTRUCTION = "instruction"
@@ -214,7 +220,7 @@ def hit_line(hit: Hit) -> str:
     elif node.type == "Passage" and node.name and said:
         text = f"{node.name}: {text}"
     if quoted:
-        text = f"{hit.origin} says, unconfirmed: {_quoted(text)}"
+        text = unconfirmed(hit.origin, text)
     told = _quoted if quoted else str
     notes = [f"no longer so{_see(old.by)}: {told(old.text)}" for old in hit.outdated]
     later = dict.fromkeys(doubt.by for doubt in hit.maybe_outdated)

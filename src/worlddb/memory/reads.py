@@ -544,7 +544,9 @@ def _text(node: Node, parts: Sequence[Node], turns: int | None) -> str:
     if node.type not in WHOLES or node.content:
         return node.content or node.name
     if node.type == SESSION:
-        lines = [f"{said_by(part.name)}: {part.content}" for part in parts]
+        # Indented, so that no line of a message looks like a message by somebody else.
+        texts = [part.content.replace("\n", "\n  ") for part in parts]
+        lines = [f"{said_by(part.name)}: {text}" for part, text in zip(parts, texts, strict=True)]
     else:
         lines = [node.name, *_passages(parts)]
     if turns is not None and len(lines) > turns:

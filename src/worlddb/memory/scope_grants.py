@@ -231,7 +231,7 @@ class GrantKeeper:
             raise InvalidInputError("until: give a time that is still to come")
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             refuse_untrusted(tx.reader, self.origin, named)
-            return self._given(tx, named, receiver, right, until)
+            return replace(self._given(tx, named, receiver, right, until), actor=self.actor)
 
     def _given(
         self,

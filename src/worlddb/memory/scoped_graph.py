@@ -43,7 +43,6 @@ from worlddb.memory.scope_sight import (
 )
 from worlddb.memory.scope_view import (
     CallerScopes,
-    find_inside,
     find_memory,
     find_named,
     ids_like,
@@ -162,10 +161,10 @@ class ScopedGraph:
         metadata: Mapping[str, Any] | None = None,
         **scope: Unpack[ScopeIds],
     ) -> Edge:
-        """Write an edge between two memories or names, through the handler of its type.
+        """Write an edge between memories or names, given by id or name, through its type's handler.
 
         Raises:
-            InvalidInputError: no such edge type, or an argument is wrong.
+            InvalidInputError: no such edge type, several of one name, or an argument is wrong.
             NotFoundError: there is no such memory or name here.
             RejectedError: a handler refused, or the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
@@ -174,10 +173,12 @@ class ScopedGraph:
         (metadata,), _ = self.writer.without_secret_values((metadata,), scope)
         with self.db.transaction(self.actor, origin=self.origin) as tx:
             with self.scopes.viewing(reach, ended=True) as view:
-                (_, first), (_, second) = (find_inside(view, one) for one in (source, target))
-                refuse_quarantined(view.reader, self.origin, first.parent)
-            when: dict[str, Any] = {"valid_from": valid_from, "valid_to": valid_to}
-            return tx.write_edge(type, first.id, second.id, metadata=metadata, **when)
+                meant = self._view(view.reader, self.scopes.groups(scope))
+                rows = [find_named(view, meant, one) for one in (source, target)]
+                ends = view.reader.nodes(rows, view.moment.known)
+                refuse_quarantined(view.reader, self.origin, ends[rows[0]].parent)
+            more: Any = {"valid_from": valid_from, "valid_to": valid_to, "metadata": metadata}
+            return tx.write_edge(type, *(ends[row].id for row in rows), **more)
 
     def unlink(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Edge:
         """Delete an edge by its id; it stays visible as of an earlier known time.
@@ -202,12 +203,12 @@ class ScopedGraph:
         items = reader.edges(row for row in rows if row is not None)
         ends = inside_scopes(view, {end for item in items for end in (item.source, item.target)})
         found = [item for item in items if {item.source, item.target} <= ends]
+        if len(found) == 1:
+            return found[0]
         shown = given.hex() if isinstance(given, bytes) else given
-        if len(found) > 1:
+        if found:
             raise InvalidInputError(f"{shown!r} is the start of several ids; give more")
-        if not found:
-            raise NotFoundError(f"no edge here has the id {shown:.64}")
-        return found[0]
+        raise NotFoundError(f"no edge here has the id {shown:.64}")
 
     # -- identity ----------------------------------------------------------------------------------
 
@@ -280,13 +281,12 @@ class ScopedGraph:
             RejectedError: the scope is outside the bounds of this memory.
             StorageError, ConflictError: the store cannot be written.
         """
-        given = [memories] if isinstance(memories, bytes | str) else list(memories)
+        given = [memories] if isinstance(memories, bytes | str) else memories
         with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
             meant = self._view(view.reader, self.scopes.groups(scope))
             [entity] = view.reader.bodies([find_named(view, meant, id)])
             mine = [find_memory(view, one)[1].id for one in given]
-        engine = self.db.engine
-        tx = self.db.transaction(self.actor, origin=self.origin)
+        engine, tx = self.db.engine, self.db.transaction(self.actor, origin=self.origin)
         return self._own(split(engine.store, engine.clock, tx, Id(entity.id), mine))
 
     def identity(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Identity:

@@ -341,12 +341,15 @@ class MemoryWriter:
         """
         origin = origin_of_write(stated.origin, self.origin)
         messages, secrets = self.without_secrets(messages, stated.scope)
-        beside = (stated.source, stated.marks, stated.names, stated.aliases)
-        (source, marks, names, aliases), more = self.without_secret_values(beside, stated.scope)
+        source, marks, names, aliases = stated.source, stated.marks, stated.names, stated.aliases
         is_marked = any(one is not None and one is not False for one in marks.values())
+        is_named = names is not None or aliases is not None
+        more: tuple[str, ...] = ()
+        if is_marked or is_named or source is not None:
+            beside = (source, marks, names, aliases)
+            (source, marks, names, aliases), more = self.without_secret_values(beside, stated.scope)
         given = marks_of(now=self.engine.clock(), **marks) if is_marked else NO_MARKS
         encode_metadata(given.metadata, self.engine.limits)
-        is_named = names is not None or aliases is not None
         checked_names = stated_names(names, aliases) if is_named else None
         key = None if stated.key is None else key_by(stated.key, origin)
         destination = self._destination(stated.scope, key, messages)

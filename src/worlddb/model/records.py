@@ -581,4 +581,6 @@ def said_by(speaker: str) -> str:
     The roles of an app's own instructions are not speakers: a model that reads "system: …" among
     its memories may follow the text as an instruction.
     """
-    return APP if speaker.strip().casefold() in _OF_APP else speaker
+    # By its letters: "[System]:" and "sys\u200btem" look the same to a model.
+    letters = filter(str.isalpha, unicodedata.normalize("NFKC", speaker))
+    return APP if "".join(letters).casefold() in _OF_APP else speaker

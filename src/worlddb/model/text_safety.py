@@ -110,6 +110,11 @@ def visible_json(document: str) -> str:
     return _UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], document)
 
 
+def unconfirmed(origin: str, text: str) -> str:
+    """Return a text that is not trusted in full for a prompt: quoted, with its origin."""
+    return f"{origin} says, unconfirmed: {json.dumps(text, ensure_ascii=False)}"
+
+
 VALUE_CHARS_MIN = 8  # A shorter value after "password:" is more often a word than a password.
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 SECRET_WORDS = (

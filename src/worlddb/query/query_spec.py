@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from datetime import datetime
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -70,9 +71,12 @@ class QuerySpec:
         """
         if not isinstance(data, Mapping):
             raise InvalidInputError(f"a query is a JSON object, not {data!r:.100}")
-        unknown = {str(key) for key in data} - {field.name for field in fields(cls)}
+        known = [field.name for field in fields(cls)]
+        unknown = {str(key) for key in data}.difference(known)
         if unknown:
-            raise InvalidInputError(f"unknown in a query: {', '.join(sorted(unknown))}")
+            raise InvalidInputError(
+                f"unknown in a query: {', '.join(sorted(unknown))}; known are {', '.join(known)}"
+            )
         return cls(**data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,6 +157,13 @@ def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
     }
     if not isinstance(kind, str) or kind not in calls:
         raise InvalidInputError(f"unknown step {kind!r}; use one of {', '.join(calls)}")
+    takes = signature(calls[kind])
+    try:
+        takes.bind(**step)
+    except TypeError:
+        known = ", ".join(takes.parameters) or "nothing"
+        given = ", ".join(map(str, step)) or "nothing"
+        raise InvalidInputError(f"step {kind} takes {known}; given is {given}") from None
     try:
         return calls[kind](**step)
     except TypeError as error:

@@ -32,6 +32,7 @@ from worlddb.model.records import (
     origin_note,
     predecessor_notes,
 )
+from worlddb.model.text_safety import unconfirmed
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,
@@ -160,6 +161,12 @@ class Hit(Plain):
     def origin(self) -> str:
         """Who brought the text in; of several, the one furthest from the user."""
         return least_trusted((*self.node.origins, *(self.summary.origins if self.summary else ())))
+
+    @property
+    def said(self) -> str:
+        """The text for a prompt; if it is not trusted in full, in quotes with its origin."""
+        text = self.node.content or self.node.name
+        return text if self.trust == "full" else unconfirmed(self.origin, text)
 
     @property
     def actor(self) -> str:

@@ -171,6 +171,9 @@ class Nodes(Protocol):
         membership is written or a node moves, or always return an empty set.
         """
 
+    def is_plain(self, world: int) -> bool:
+        """Return whether all that is inside a world are its children. A store may always say no."""
+
     def state_count(self, row: int) -> int:
         """Return how many commits have changed the state of a world other than the root."""
 

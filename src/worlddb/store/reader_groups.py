@@ -214,9 +214,12 @@ class WorldTotals(Protocol):
         """Return the children and members of worlds, ended ones too, by world and row."""
 
     def covers(
-        self, rows: Iterable[int], types: Sequence[str], direction: Direction = "out"
+        self, rows: Iterable[int], types: Sequence[str] | None, direction: Direction = "out"
     ) -> list[CoverRow]:
-        """Return the undeleted edges of some types that leave ("out") or enter nodes, by row."""
+        """Return the undeleted edges of some types that leave ("out") or enter nodes, by row.
+
+        Without types, all but memberships.
+        """
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
         """Return undeleted edges of a type into nodes whose metadata has one of the JSON texts."""

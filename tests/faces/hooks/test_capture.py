@@ -128,9 +128,9 @@ def test_a_transcript_is_read_from_where_the_last_reading_ended(tmp_path: Path) 
         file.write(json.dumps(CODEX[3])[:20])
     assert list(turns_in(str(path), "codex", place)) == []  # Half a line waits.
     with path.open("a") as file:
-        file.write(json.dumps(CODEX[3])[20:] + "\nnot JSON\n")
+        file.write(json.dumps(CODEX[3])[20:] + "\nnot JSON\n" + "[" * 100_000 + "\n")
     later = list(turns_in(str(path), "codex", place))
-    assert [turn and turn.text for _, turn in later] == ["Noted.", None]
+    assert [turn and turn.text for _, turn in later] == ["Noted.", None, None]
     put(path, CODEX[:1])
     assert len(list(turns_in(str(path), "codex", later[-1][0]))) == 1  # It has become shorter.
 

@@ -22,7 +22,7 @@ from worlddb import Memory
 from worlddb import open as worlddb_open
 from worlddb.faces.http import rest_routes
 from worlddb.faces.http.access_tokens import make_access
-from worlddb.faces.http.request_limits import LONG_TEXT_BYTES
+from worlddb.faces.http.request_limits import ASKING_MAX, LONG_TEXT_BYTES, SHARES
 from worlddb.files import file_tree
 from worlddb.ingest.extractors import VerbatimExtractor
 from worlddb.model.drafts import Draft, Message
@@ -30,6 +30,7 @@ from worlddb.model.drafts import Draft, Message
 from .serving import DEADLINE_S, MCP, Process, Site, serving, token
 
 LONGER_S = 10 * DEADLINE_S  # Than any answer takes: who waited for it would get none.
+CROWD = SHARES * ASKING_MAX + 1  # One more than all threads for writes: none would be left.
 SLOW, OTHER = "a-token-that-is-slow", "a-token-of-another"
 MANY = {f"k{number}": 1 for number in range(280_000)}
 LONG = "I live in Rome. " * 20_000
@@ -92,8 +93,8 @@ def _write(site: Site, number: int) -> object:
 
 
 def test_slow_writes_of_one_caller_leave_the_server_to_the_others() -> None:
-    with slow_server() as (slow, other, extractor), ThreadPoolExecutor(12) as pool:
-        waiting = [pool.submit(_write, slow, number) for number in range(12)]
+    with slow_server() as (slow, other, extractor), ThreadPoolExecutor(CROWD) as pool:
+        waiting = [pool.submit(_write, slow, number) for number in range(CROWD)]
         assert extractor.began.acquire(timeout=DEADLINE_S)
         assert other.post("/v1/memories", text="quick").status == 200
         assert other.tool("memory_write", text="quick, too")[0]
@@ -110,6 +111,20 @@ def test_slow_writes_of_one_caller_leave_the_server_to_the_others() -> None:
         assert {one.result() for one in waiting} == {200, True}
 
 
+def test_short_texts_do_not_wait_behind_long_ones() -> None:
+    long = f"slow {'x' * LONG_TEXT_BYTES}"
+    with slow_server() as (slow, _, extractor), ThreadPoolExecutor(CROWD) as pool:
+        waiting = [
+            pool.submit(slow.post, "/v1/memories", text=f"{long} {number}")
+            for number in range(CROWD)
+        ]
+        assert extractor.began.acquire(timeout=DEADLINE_S)
+        assert slow.post("/v1/memories", text="quick").status == 200
+        assert slow.tool("memory_write", text="quick, too")[0]
+        extractor.go_on.set()
+        assert {one.result().status for one in waiting} == {200}
+
+
 def test_callers_take_turns(tmp_path: Path) -> None:
     order: list[str] = []
 
@@ -117,8 +132,8 @@ def test_callers_take_turns(tmp_path: Path) -> None:
         assert site.post("/v1/memories", text=f"{name} {len(order)}").status == 200
         order.append(name)
 
-    with slow_server() as (slow, other, extractor), ThreadPoolExecutor(40) as pool:
-        jobs = [pool.submit(write, slow, "slow") for _ in range(20)]
+    with slow_server() as (slow, other, extractor), ThreadPoolExecutor(CROWD + 1) as pool:
+        jobs = [pool.submit(write, slow, "slow") for _ in range(CROWD)]
         assert extractor.began.acquire(timeout=DEADLINE_S)
         jobs.append(pool.submit(write, other, "quick"))
         jobs[-1].result(DEADLINE_S)

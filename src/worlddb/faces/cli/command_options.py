@@ -115,6 +115,11 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse arguments; words behind an option belong to the list of words before it."""
+        ends = args.index("--") if args and "--" in args else None
+        names = [word.partition("=")[0] for word in (args or ())[:ends]]
+        unknown = {one for one in names if one.startswith("--")} - {*self._option_string_actions}
+        if unknown and not self.commands:  # Its value would be taken for another argument.
+            self.refuse(sorted(unknown, key=names.index))
         found, strange = super().parse_known_args(args, namespace)
         lists = [one for one in self._actions if not one.option_strings and one.nargs == "*"]
         if lists and not any(word.startswith("-") for word in strange):
@@ -265,16 +270,8 @@ def number(name: str, metavar: str, help: str, **settings: Any) -> Option:
 
 def action_of(*actions: str, help: str | None = "what to do (default: list)") -> Option:
     """Return the argument that chooses one of several actions; the first is the default."""
-    return Option(
-        ("action",),
-        {
-            "metavar": " | ".join(actions),
-            "nargs": "?",
-            "choices": actions,
-            "default": actions[0],
-            "help": help,
-        },
-    )
+    shown: dict[str, Any] = {"metavar": " | ".join(actions), "nargs": "?", "help": help}
+    return Option(("action",), shown | {"choices": actions, "default": actions[0]})
 
 
 AS_OF = (
@@ -295,9 +292,7 @@ TOOLS = option(
     "the tools to offer: memory (the nine), or these and those of graph, files, all",
 )
 CONSOLIDATE_EVERY = option(
-    "--consolidate-every-s",
-    "SECONDS",
-    "consolidate in the background this often (default: never)",
+    "--consolidate-every-s", "SECONDS", "consolidate in the background this often (default: never)"
 )
 
 

@@ -181,7 +181,7 @@ def turns_in(path: str, form: str, start: int = 0) -> Iterator[tuple[int, Transc
         place += len(line)
         try:
             entry = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             entry = None
         turn = read(entry, str(place)) if isinstance(entry, dict) else None
         if place > start:

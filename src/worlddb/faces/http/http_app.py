@@ -443,10 +443,11 @@ def _metrics(
 
 
 def _description(with_tokens: bool) -> Endpoint:
-    described = openapi(with_tokens=with_tokens)
+    # Encoded once: anybody may ask for it, as often as they like.
+    described = _json(openapi(with_tokens=with_tokens)).body
 
     async def description(_: Request) -> Response:
-        return _json(described)
+        return Response(described, media_type="application/json")
 
     return description
 

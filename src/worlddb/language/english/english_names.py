@@ -307,8 +307,11 @@ def _one(token: NameToken, starts: bool, scene: Scene) -> Verdict | None:
     if word.split("-")[0] in GIVEN_NAMES and "-" in word and _capital(token, scene):
         return Verdict(start, end, True, True)
     if starts:
-        sure = explained(plain, end)
-        return Verdict(start, end, sure, sure) if len(word) > 2 and word.isalpha() else None
+        is_explained = explained(plain, end)
+        # Without an article, only a name or a mass noun agrees with a verb in -s.
+        agrees = _P.AGREES.match(plain, end) is not None
+        sure = is_explained or agrees
+        return Verdict(start, end, sure, is_explained) if len(word) > 2 and word.isalpha() else None
     if "-" in word and (looks_ordinary(word.split("-")[0]) or not _capital(token, scene)):
         return None
     return None if one_of else Verdict(start, end, True, False)

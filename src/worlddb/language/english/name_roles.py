@@ -329,6 +329,8 @@ _FRAMES = (
     ("contradicts", "contradicts", False),
     ("implies", "implies", False),
 )
+_BETWEEN_THINGS = frozenset({"causes", "precedes", "contradicts", "implies"})
+_ADVERBS = listed("hedges", "adverbs")
 _CALENDAR = frozenset((*WEEKDAYS, *MONTHS))
 KIND_WORDS_MAX = 2  # "guide dog"; more words are a description
 
@@ -350,7 +352,8 @@ def relations_in(text: str, plain: str, mentions: Sequence[Mention]) -> list[Sta
         for side in ("source", "target"):
             span = match.span(side)
             each = known.get(span) or Mention(*span, text[slice(*span)], True, False)
-            if _is_end(each, span in known, type_, side):
+            is_named = plain[: span[0]].lower().endswith("the ") and _is_named_thing(each.text)
+            if _is_end(each, span in known, type_, side) or (is_named and type_ in _BETWEEN_THINGS):
                 ends.append(each)
         if len(ends) == 2 and not _is_doubtful(plain, match):
             source, target = reversed(ends) if is_turned else ends
@@ -377,6 +380,21 @@ def _is_end(each: Mention, is_name: bool, type_: str, side: str) -> bool:
     # A word at the start of a sentence may be capitalised only for its position.
     is_own = side == "target" or not (looks_ordinary(plain[0]) or plain[0] in STARTERS)
     return len(words) > 1 or (is_own and not of_a_people(plain[0]) and plain[0] not in _CALENDAR)
+
+
+def _is_named_thing(text: str) -> bool:
+    """Return whether words are a name and one or two words for what it is: "Berlin summit"."""
+    words = text.split()
+    named = [word for word in words if word[0].isupper() or word in SMALL]
+    heads = words[len(named) :]
+    return (
+        named == words[: len(named)]
+        and 1 <= len(heads) <= KIND_WORDS_MAX
+        and bool(named)
+        and not looks_ordinary(named[0].lower())
+        and all(word.isalpha() and not word.endswith("ly") for word in heads)
+        and STOP.union(_ADVERBS).isdisjoint(heads)
+    )
 
 
 def _is_doubtful(plain: str, match: re.Match[str]) -> bool:

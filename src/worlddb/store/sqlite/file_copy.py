@@ -88,7 +88,7 @@ def copy_to_new(source: apsw.Connection, path: str, like: str | None, key: Store
         copy_pages(source, target)
         target.close()
         # It gets its name only when complete, so a killed backup is never mistaken for one.
-        _land(partial.path, path)
+        land(partial.path, path)
 
 
 def _new_target(path: str, source: apsw.Connection, key: StoreKey | None) -> apsw.Connection:
@@ -99,7 +99,7 @@ def _new_target(path: str, source: apsw.Connection, key: StoreKey | None) -> aps
     return target
 
 
-def _land(partial: str, path: str) -> None:
+def land(partial: str, path: str) -> None:
     """Give a finished copy its name; StorageError if another file has it."""
     try:
         os.link(partial, path)

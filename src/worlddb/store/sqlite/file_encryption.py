@@ -30,6 +30,9 @@ _SEALED = slice(20, 24), b"\x20@  "
 """Offset and content of the plain part of an encrypted header: 32 bytes of each page are the
 cipher's (nonce and tag), and the three numbers are the same in every SQLite file."""
 NONCE_BYTES = 12  # nonce length of GCM
+STATEMENTS_KEPT = 512
+"""Prepared statements kept by a connection, the most that apsw allows. The cache is a ring: each
+use moves it on by one, also each row of a batch, so a short one forgets statements in use."""
 KEY_FILE_BYTES_MAX = 4_096  # bytes; a key is a line, so a longer file is not read further
 _HEX = re.compile(f"[0-9a-fA-F]{{{2 * KEY_BYTES}}}")
 INSTALL = (
@@ -120,7 +123,7 @@ class SideSeal:
 
 def unlocked(path: str, key: StoreKey | None, **options: Any) -> apsw.Connection:
     """Return a new connection with the key set; the file is not read yet."""
-    con = apsw.Connection(path, **options)
+    con = apsw.Connection(path, statementcachesize=STATEMENTS_KEPT, **options)
     if key is not None:
         try:
             key.unlock(con, path)

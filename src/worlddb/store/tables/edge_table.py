@@ -190,10 +190,10 @@ class EdgeTable:
 
     def insert_edges(self, rows: Iterable[NewEdge]) -> None:
         warm = self._session.warm
-        if warm is not None and warm.outsiders:
+        if warm is not None and (warm.outsiders or warm.plain):
             rows = list(rows)
             if any(new.type == MEMBERSHIP for new in rows):
-                warm.outsiders.clear()
+                warm.forget_members()
         self._session.insert("edges", NewEdge._fields, rows)
 
     def delete_edge(self, row: int) -> None:
@@ -431,16 +431,17 @@ class WorldSweep:
         )
 
     def covers(
-        self, rows: Iterable[int], types: Sequence[str], direction: Direction = "out"
+        self, rows: Iterable[int], types: Sequence[str] | None, direction: Direction = "out"
     ) -> list[CoverRow]:
         self._session.need_index("edges_source", "edges_target")
-        marks = ", ".join("?" * len(types)) or "NULL"
+        chosen = [MEMBERSHIP] if types is None else types
+        kinds = "!= ?" if types is None else f"IN ({', '.join('?' * len(types)) or 'NULL'})"
         end = "source" if direction == "out" else "target"
         sql = (
             "SELECT row, source, target, valid_from, valid_to FROM edges "
-            f"WHERE {end} {IN} AND type IN ({marks}) AND gone IS NULL ORDER BY row"
+            f"WHERE {end} {IN} AND type {kinds} AND gone IS NULL ORDER BY row"
         )
-        found = self._session.execute(sql, [self._session.among(list(rows)), *types])
+        found = self._session.execute(sql, [self._session.among(list(rows)), *chosen])
         return list(map(CoverRow._make, found))
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:

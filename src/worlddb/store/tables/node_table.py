@@ -341,6 +341,11 @@ class NodeTable:
         warm = self._session.warm
         return set() if warm is None else warm.outsiders.setdefault(world, set())
 
+    def is_plain(self, world: int) -> bool:
+        """Return whether all that is inside a world are its children; False if not known soon."""
+        warm = self._session.warm
+        return warm is not None and warm.is_plain(self._session, world)
+
     def closed_by(self, rows: Iterable[int], known: int | None = None) -> set[int]:
         wanted = list(rows)
         if not wanted:
@@ -442,6 +447,7 @@ class NodeTable:
             return
         if warm.absent:
             warm.absent.difference_update([row.id for row in rows])
+        warm.extend(self._session, {row.parent for row in rows if row.parent is not None})
         if len(rows) <= WARM_NEW_MAX:
             for new in rows:
                 if len(new.content) <= WARM_CHARS:

@@ -63,6 +63,13 @@ _COMMIT_AT = """
 HEAD_SQL = (
     "SELECT seq, time, hash, root_state, nodes, edges, notes FROM commits ORDER BY seq DESC LIMIT 1"
 )
+_HELD = (
+    "SELECT count(*), count(state), (SELECT count(*) FROM (SELECT 1 FROM edges WHERE source = ? "
+    "AND type = 'contains' AND gone IS NULL LIMIT 1) m) "
+    "FROM (SELECT state FROM nodes WHERE parent = ? LIMIT ?) c"
+)
+"""How many children a world has, how many of these are worlds, and whether it has members."""
+PLAIN_MAX = 1_000  # children looked at for `is_plain`: their rows are read in a millisecond
 WARM_MAX = 20_000  # rows of nodes that a writer caches: some ten megabytes
 WARM_CHARS = 1_000  # longer texts are not cached: names and most memories are shorter
 WARM_NEW_MAX = 64  # new nodes cached per commit: those that the next texts may mention, too
@@ -89,30 +96,35 @@ class WarmRows:
     """The rows of nodes that the writer has read, cached from one commit to the next.
 
     The cache holds while the commits of this writer follow each other. A transaction after another
-    writer's commit, or after a rollback, begins with an empty cache. `absent` are ids without a
-    node, `closed` says of a row whether its validity was ever closed. `outsiders` are rows that
-    were never inside a world, by the row of that world.
+    writer's commit, or after a rollback, begins with an empty cache. `above` are the parents of
+    worlds, `absent` are ids without a node, `closed` says of a row whether its validity was ever
+    closed. `outsiders` are rows that were never inside a world, by the row of that world; `plain`
+    says of a world whether all that is inside it are its children.
     """
 
     __slots__ = (
+        "above",
         "absent",
         "aliases",
         "attributes",
         "bodies",
         "closed",
         "is_open",
+        "is_settled",
         "outsiders",
         "places",
+        "plain",
         "rows",
         "worlds",
     )
 
     def __init__(self) -> None:
-        self.is_open = False
+        self.is_open = self.is_settled = False
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
+        self.above: dict[int, int | None] = {}
         self.absent: set[bytes] = set()
         self.aliases: dict[int, list[AliasRow]] = {}
         self.attributes: dict[int, list[AttributesRow]] = {}
@@ -120,6 +132,7 @@ class WarmRows:
         self.closed: dict[int, bool] = {}
         self.outsiders: dict[int, set[int]] = {}
         self.places: dict[bytes, NodePlace] = {}
+        self.plain: dict[int, bool] = {}
         self.rows: dict[bytes, int] = {}
         self.worlds: dict[int, World] = {}
 
@@ -129,7 +142,7 @@ class WarmRows:
         size += sum(map(len, self.outsiders.values()))
         if self.is_open or not is_fresh or size > WARM_MAX:
             self.clear()
-        self.is_open = True
+        self.is_open = self.is_settled = True
 
     def landed(self) -> None:
         """Keep the cache: the transaction becomes a commit."""
@@ -142,7 +155,38 @@ class WarmRows:
         self.worlds.pop(row, None)
         if column == "parent":
             self.places.clear()
-            self.outsiders.clear()
+            self.above.clear()
+            self.forget_members()
+
+    def is_plain(self, session: SqlSession, world: int) -> bool:
+        """Return whether all that is inside a world are its children; False if it has many.
+
+        A node that becomes a world has a state only at the end of a transaction, so a world is
+        looked at before the transaction has written nodes.
+        """
+        found = self.plain.get(world, False)
+        if self.is_settled and world not in self.plain:
+            session.need_index("edges_source")
+            held: Any = session.execute(_HELD, (world, world, PLAIN_MAX + 1)).fetchone()
+            found = self.plain[world] = held[0] <= PLAIN_MAX and not held[1] and not held[2]
+        return found
+
+    def extend(self, session: SqlSession, worlds: set[int]) -> None:
+        """Record that nodes were written into worlds: what is around these is no longer plain."""
+        self.is_settled = False
+        if not self.plain:
+            return
+        if missing := list(worlds - self.above.keys()):
+            sql = f"SELECT row, parent FROM nodes WHERE row {IN}"
+            self.above.update(session.execute(sql, (session.among(missing),)))
+        for world in worlds:
+            self.plain.pop(self.above[world] or 0, None)
+
+    def forget_members(self) -> None:
+        """Forget what is inside worlds: a membership was written, or a node moved."""
+        self.is_settled = False
+        self.outsiders.clear()
+        self.plain.clear()
 
     def drop_notes(self, nodes: Iterable[int]) -> None:
         """Drop the notes of nodes that get further notes."""

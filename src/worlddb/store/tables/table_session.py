@@ -151,6 +151,7 @@ class TableReader:
         self.children_of = nodes.children_of
         self.parents, self.closed_by = nodes.parents, nodes.closed_by
         self.outsiders = nodes.outsiders
+        self.is_plain = nodes.is_plain
         self.alike = nodes.alike
         self.rows_named = nodes.rows_named
         self.aliases = nodes.aliases
