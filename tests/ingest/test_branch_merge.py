@@ -249,7 +249,7 @@ def test_a_type_that_the_branch_declares_and_uses_is_merged(db: WorldDB) -> None
 
 @pytest.mark.parametrize(("there", "kinds"), [({"acyclic": True}, ["type"]), ({}, [])])
 def test_a_type_that_the_trunk_declared_otherwise_stays_and_is_told(
-    db: WorldDB, there: dict[str, bool], kinds: list[str]
+    db: WorldDB, there: dict[str, Any], kinds: list[str]
 ) -> None:
     with db.branch("try") as branch:
         branch.ontology().declare("mentors")
