@@ -9,8 +9,11 @@ life in nine languages, from which triples are composed. `data/update_pairs.json
 and one older text a line, with later ones that answer it anew and later ones that do not; an update
 of an update follows from it. `everyday_updates.json` and `further_updates.json` have single pairs.
 Each triple is read in the company of other texts of the same language, as in a recall, and most of
-these are later texts themselves: they have nothing to do with the question. `update_blind.jsonl`
-was written before any error was looked at and is not fitted to. All are written by hand.
+these are later texts themselves: they have nothing to do with the question.
+
+Nothing is fitted to `update_pairs_apart.jsonl`, with more lines by other authors in eleven
+languages, nor to `update_blind.jsonl`, which was written before any error was looked at. All are
+written by hand.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from worlddb.language.answer_signs import AnswerCompany, AnswerModel
 
 DATA = Path(__file__).parent / "data"
 TOPICS, GROUPS = "update_topics.txt", "update_pairs.jsonl"
+APART = "update_pairs_apart.jsonl"
 SINGLES = ("everyday_updates.json", "further_updates.json")
 FITTED = (TOPICS, GROUPS, *SINGLES)
 BLIND = ("update_blind.jsonl", "update_blind_further.jsonl")
@@ -140,9 +144,9 @@ def composed(chance: random.Random) -> Iterator[Triple]:
             yield Triple(topic.topic, topic.language, question, fill(older), more, 0, "composed")
 
 
-def grouped(chance: random.Random) -> Iterator[Triple]:
+def grouped(chance: random.Random, name: str = GROUPS) -> Iterator[Triple]:
     """Yield the pairs of the lines with several later texts, and those that follow."""
-    for line in (DATA / GROUPS).read_text(encoding="utf-8").splitlines():
+    for line in (DATA / name).read_text(encoding="utf-8").splitlines():
         item = json.loads(line)
         head = item["topic"], item["language"], item["question"]
         older, updates, decoys = item["older"], item["updates"], item["decoys"]
@@ -311,6 +315,16 @@ def judge(table: Table) -> None:
             print(shown(name, chances[of] >= ENOUGH, table.labels[of]))
 
 
+def judge_apart() -> None:
+    """Print how well the present numbers tell apart the pairs that nothing is fitted to."""
+    chance = random.Random(SEED)
+    table = table_of([it for it in grouped(chance, APART) if it.source == "given"], chance)
+    model = answer_signs.fitted_model()
+    chances, is_pair = model.probabilities(table.rows), table.shares == SHARES["given"]
+    for title, of in (("pairs apart", is_pair), ("other texts of the company", ~is_pair)):
+        print(shown(title, chances[of] >= model.enough, table.labels[of]))
+
+
 def write(table: Table) -> None:
     """Fit to all triples, and write the file."""
     every = np.ones(len(table.labels), dtype=bool)
@@ -419,6 +433,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--told", action="store_true", help="with --blind: what was not right")
     chosen = parser.parse_args(arguments)
     if chosen.blind:
+        judge_apart()
         end_to_end(blind(), told=chosen.told)
         return
     chance = random.Random(SEED)

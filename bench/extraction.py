@@ -10,8 +10,9 @@ tuned   the sentences of `tests/language/english/`, on which the rules were deve
 subjects  `bench/data/fresh_subjects.jsonl`. Plain sentences, titles, headings and notes, with the
         entities they name and those they are about. Frozen like the first set.
 
-names     `bench/data/fresh_names.jsonl`. The same, written later and measured once: names at the
-        start of a sentence, with accents, in small letters, and words that are no names there.
+names     `bench/data/fresh_names.jsonl`. The same, written later: names at the start of a
+          sentence, with accents, in small letters, and words that are no names there. They were
+          in sight while errors were mended.
 
 relations `bench/data/fresh_relations.jsonl`. Sentences with and without a relation between things
         (`causes`, `precedes`, `contradicts`, `subtype_of`, `implies`), half of them written after

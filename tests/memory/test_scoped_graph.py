@@ -43,7 +43,7 @@ def test_a_query_is_a_line_or_json_and_stays_in_its_scope(memory: Memory, bob: M
         memory.query("fetch apples", user_id="nobody")
     with pytest.raises(InvalidInputError, match="ops; known are seeds, text"):
         memory.query({"text": "apples", "ops": []})
-    with pytest.raises(InvalidInputError, match="step limit takes n; given is count"):
+    with pytest.raises(InvalidInputError, match="step limit: it takes n, and was given count"):
         memory.query({"text": "apples", "steps": [{"op": "limit", "count": 3}]})
     with pytest.raises(RejectedError):
         bob.query("text apples", user_id="ada")

@@ -374,7 +374,7 @@ class AnswerCompany:
             signs = [
                 list(self._signs(basis, strengths, old, later[place]).values()) for place in linked
             ]
-            chances = _model(self._learned).probabilities(np.array(signs))
+            chances = fitted_model(self._learned).probabilities(np.array(signs))
             for place, chance in zip(linked, chances.tolist(), strict=True):
                 found[place] = chance
         return found
@@ -382,7 +382,7 @@ class AnswerCompany:
     @property
     def enough(self) -> float:
         """The probability from which a pair counts."""
-        return _model(self._learned).enough
+        return fitted_model(self._learned).enough
 
     def is_linked(self, old: int, new: int) -> bool:
         """Return whether a pair shares anything; other pairs are not compared."""
@@ -590,7 +590,7 @@ class AnswerModel(NamedTuple):
 
 
 @cache
-def _model(part: str) -> AnswerModel:
+def fitted_model(part: str = "weights") -> AnswerModel:
     """Return the network for signs with vectors, or for signs by words alone."""
     path = files("worlddb.language").joinpath("answer_signs.json")
     found = json.loads(path.read_text(encoding="utf-8"))

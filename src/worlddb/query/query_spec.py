@@ -163,7 +163,7 @@ def _apply_step(query: QueryBuilder, step: dict[str, Any]) -> QueryBuilder:
     except TypeError:
         known = ", ".join(takes.parameters) or "nothing"
         given = ", ".join(map(str, step)) or "nothing"
-        raise InvalidInputError(f"step {kind} takes {known}; given is {given}") from None
+        raise InvalidInputError(f"step {kind}: it takes {known}, and was given {given}") from None
     try:
         return calls[kind](**step)
     except TypeError as error:
