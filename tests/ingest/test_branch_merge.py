@@ -232,6 +232,37 @@ def test_a_decision_that_the_trunk_took_otherwise_stays_and_is_told(db: WorldDB)
     assert [one.status for one in db.proposals(None)] == ["rejected"]
 
 
+def test_a_type_that_the_branch_declares_and_uses_is_merged(db: WorldDB) -> None:
+    mentor, pupil = topic(db, "mentor"), topic(db, "pupil")
+    with db.branch("try") as branch:
+        branch.ontology().declare("mentors", acyclic=True)
+        link(branch, "mentors", mentor, pupil)
+        assert db.merge("try", dry_run=True).edges == 1
+        assert db.ontology().types() == []
+        with pytest.raises(worlddb.InvalidInputError, match="unknown edge type"):
+            link(db, "mentors", mentor, pupil)
+        assert (db.merge("try").edges, db.root_state) == (1, branch.root_state)
+    with pytest.raises(worlddb.RejectedError):
+        link(db, "mentors", pupil, mentor)
+    assert db.check() == []
+
+
+@pytest.mark.parametrize(("there", "kinds"), [({"acyclic": True}, ["type"]), ({}, [])])
+def test_a_type_that_the_trunk_declared_otherwise_stays_and_is_told(
+    db: WorldDB, there: dict[str, Any], kinds: list[str]
+) -> None:
+    with db.branch("try") as branch:
+        branch.ontology().declare("mentors")
+        db.ontology().declare("mentors", **there)
+    declared = db.ontology().types()
+    merged = db.merge("try")
+    assert [one.kind for one in merged.conflicts] == kinds
+    assert db.ontology().types() == declared
+    assert merged.commit is not None
+    untold = merged.commit.changes[-1].detail["untold"]
+    assert untold == [one.reason for one in merged.conflicts]
+
+
 class Marks:
     """A custom type whose handler retires the target."""
 

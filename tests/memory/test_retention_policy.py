@@ -164,6 +164,18 @@ def test_under_a_hold_nothing_is_erased(memory: Memory, clock: Clock) -> None:
     assert boat.id in memory.erase(boat.id).ids
 
 
+def test_a_hold_does_not_tell_a_bound_caller_who_else_has_a_memory(memory: Memory) -> None:
+    home, member = memory.read(shared(memory).id).scopes
+    boat = memory.list(**home.ids()).memories[0]
+    memory.set_retention(hold="on", **member.ids())
+    bound = memory.bound(**home.ids())
+    for call in ({"id": boat.id}, {"confirm": home.value, **home.ids()}):
+        with pytest.raises(worlddb.RejectedError, match="a memory here is under legal") as told:
+            bound.erase(**call)
+        assert str(member) not in str(told.value)
+    assert memory.read(boat.id).text
+
+
 def test_a_hold_outlives_a_purge_until_it_is_lifted(memory: Memory) -> None:
     bob = memory.bound(user_id="bob")
     before = bob.write("Bob signed it.")

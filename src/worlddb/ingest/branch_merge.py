@@ -262,6 +262,11 @@ class _Merger:
                 self._delete(change.id)
             elif kind == "decide" and detail["status"] != "withdrawn":
                 self.tx.decide_merge(change.id, detail["status"])
+            elif kind == "register" and self.trunk.has_other_type(change.id, detail):
+                reason = (
+                    f"edge type {detail['type']!r}: the trunk has another since the fork; it stays"
+                )
+                self.conflicts.append(MergeConflict(kind="type", left=change.id, reason=reason))
             elif kind == "register":
                 self.tx.register(change.id, detail["type"], detail["version"], detail["functional"])
         except NotFoundError:

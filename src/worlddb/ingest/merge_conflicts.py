@@ -11,12 +11,12 @@ claim        both sides state another value of one functional claim
 text         both sides have written a text of one frame with another value
 functional   both sides have written another target under a functional edge type
 refused      a handler has refused an edge of the branch
-metadata, decision   both sides have set another value; the trunk's stays
+metadata, decision, type   both sides have set another value; the trunk's stays
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -25,7 +25,7 @@ from worlddb.claims.claim import CLAIM_EDGE, replaces
 from worlddb.claims.claim_ends import claims_about, rivals
 from worlddb.model.address import Id
 from worlddb.model.drafts import DraftNode
-from worlddb.model.records import Plain
+from worlddb.model.records import Plain, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, CommitRow
 from worlddb.view.visibility import Moment, accepted_class, is_name_only
@@ -55,11 +55,15 @@ class TrunkWork:
         self.head = reader.head()
         self._nodes: list[range] = []
         self._edges: list[range] = []
+        self._types: dict[tuple[Id, str], dict[str, Any]] = {}
         before = fork
         for row in reader.commits(fork.seq, None, False):
             if row.seq not in merges:
                 self._nodes.append(range(before.nodes + 1, row.nodes + 1))
                 self._edges.append(range(before.edges + 1, row.edges + 1))
+                for change in decode_changes(row.changes) if '["register",' in row.changes else ():
+                    if change.kind == "register":
+                        self._types[change.id, change.detail["type"]] = dict(change.detail)
             before = row
 
     @property
@@ -74,6 +78,10 @@ class TrunkWork:
     def wrote_edge(self, row: int) -> bool:
         """Return whether an edge was written on the trunk since the fork."""
         return any(row in part for part in self._edges)
+
+    def has_other_type(self, world: Id, said: Mapping[str, Any]) -> bool:
+        """Return whether the trunk has registered an edge type otherwise since the fork."""
+        return self._types.get((world, said["type"]), said) != said
 
     def ended(self, rows: Iterable[int]) -> set[int]:
         """Return the nodes of the fork that the trunk has ended since."""

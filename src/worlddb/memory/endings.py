@@ -30,6 +30,7 @@ from worlddb.model.origin import Origin
 from worlddb.model.records import ScopeIds, ScopeName, groups_of
 from worlddb.view.visibility import NOWHERE, View
 from worlddb.world_db import WorldDB
+from worlddb.write.node_rows import HELD, HeldError
 from worlddb.write.transaction import Transaction
 
 ALL = 1 << 40  # Above the number of nodes of any store.
@@ -188,7 +189,14 @@ class MemoryEnder:
 
     def _erased(self, ids: Sequence[Id]) -> Receipt:
         engine = self.db.engine
-        receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
+        try:
+            receipt = erase_texts(engine.store, engine.search, self._transaction(), ids)
+        except HeldError as error:
+            own = [str(one) for group in self.scopes.bounds for one in group]
+            if not own or error.name in own:
+                raise
+            # A bound caller is not told which other scope a memory is in.
+            raise RejectedError(HELD.format("a memory here")) from None
         commit, root = self.scopes.own_commit(receipt.commit)
         return replace(receipt, ids=self._told(receipt.ids), commit=commit, root_state=root)
 

@@ -42,6 +42,10 @@ from worlddb.write.commit import DatedText, Ledger
 
 RETENTION = "retention"  # metadata key of a scope's policy
 HOLD = "hold"
+HELD = (
+    "{} is under legal hold, so nothing of it is erased or taken out; an administrator lifts it by "
+    "set_retention(hold='off')"
+)
 
 
 def is_held(scope: Node) -> bool:
@@ -66,17 +70,22 @@ def held_scopes(reader: Reader, rows: Iterable[int]) -> list[str]:
     return list(dict.fromkeys(node.name for node in held if is_held(node)))
 
 
+class HeldError(RejectedError):
+    """A node is in a scope under legal hold; `name` is that of the scope."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(HELD.format(name))
+        self.name = name
+
+
 def refuse_held(reader: Reader, rows: Iterable[int]) -> None:
     """Refuse to erase nodes of a scope under hold, or to take them out of it.
 
     Raises:
-        RejectedError: one of them is in such a scope.
+        HeldError: one of them is in such a scope.
     """
     for name in held_scopes(reader, rows):
-        raise RejectedError(
-            f"{name} is under legal hold, so nothing of it is erased or taken out; an "
-            "administrator lifts it by set_retention(hold='off')"
-        )
+        raise HeldError(name)
 
 
 NODES_AT_ONCE = 20_000

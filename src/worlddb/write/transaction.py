@@ -377,6 +377,8 @@ class Transaction:
         if self._ledger.guard is not None:
             self._ledger.guard.check(ident)
         self._ledger.writer.put_registration(row, type, version, functional)
+        # The type can be written by what follows in this transaction.
+        self._reconciler.registry.record(self._ledger.writer.registrations())
         self._ledger.change("register", ident, type=type, version=version, functional=functional)
 
     def mark(self, kind: str, **detail: Any) -> None:
