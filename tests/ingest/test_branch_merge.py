@@ -156,6 +156,27 @@ def test_a_memory_that_one_side_replaced_and_the_other_retired_is_told(db: World
     assert [(one.left, one.right) for one in merged.conflicts] == [(new, old)]
 
 
+@pytest.mark.parametrize("ender", ["branch", "trunk"])
+def test_a_world_that_one_side_ended_and_the_other_wrote_in_is_told(
+    db: WorldDB, ender: str
+) -> None:
+    diary = topic(db, "Diary")
+    with db.branch("try") as branch:
+        sides = {"branch": branch, "trunk": db}
+        with sides.pop(ender).transaction() as tx:
+            tx.retire(diary)
+        (writer,) = sides.values()
+        page = topic(writer, "Monday", parent=diary)
+        merged = db.merge("try")
+    (told,) = merged.conflicts
+    assert (told.kind, told.left, told.right, told.edge) == ("world", diary, None, None)
+    assert f"the {ender} has ended Topic 'Diary'" in told.reason
+    assert db.get(page).valid_to is None
+    assert merged.commit is not None
+    (mark,) = [change for change in merged.commit.changes if change.kind == "merge"]
+    assert mark.detail["untold"] == [told.reason]
+
+
 def test_one_name_on_both_sides_is_proposed_and_not_merged(db: WorldDB) -> None:
     memory_of(db).write("Water is wet.")
     with db.branch("try") as branch:

@@ -11,6 +11,7 @@ claim        both sides state another value of one functional claim
 text         both sides have written a text of one frame with another value
 functional   both sides have written another target under a functional edge type
 refused      a handler has refused an edge of the branch
+world        one side has ended a world in which the other has written; what it wrote stands
 metadata, decision, type   both sides have set another value; the trunk's stays
 """
 
@@ -71,6 +72,11 @@ class TrunkWork:
         """Whether the trunk has commits of its own since the fork."""
         return bool(self._nodes)
 
+    @property
+    def nodes(self) -> set[int]:
+        """The nodes that the trunk has written since the fork."""
+        return {row for part in self._nodes for row in part}
+
     def wrote_node(self, row: int) -> bool:
         """Return whether a node was written on the trunk since the fork."""
         return any(row in part for part in self._nodes)
@@ -121,6 +127,7 @@ def flag_conflicts(
         found += sides.claims()
         found += sides.functional()
         found += sides.texts()
+        found += sides.worlds(closed)
     told: dict[frozenset[Id], MergeConflict] = {}
     for one in found:
         pair = frozenset((one.left, one.right or one.left))
@@ -134,7 +141,8 @@ def flag_conflicts(
         ).id
         for left, right in (sides.names() if trunk.has_moved else ())
     ]
-    return [*told.values(), *(one for one in refused if one.left == one.right)], proposals
+    alone = (one for one in found if one.right is None or one.left == one.right)
+    return [*told.values(), *alone], proposals
 
 
 class _Sides:
@@ -250,6 +258,22 @@ class _Sides:
                     right=Id(right[0]),
                     reason="both sides say the same with another value",
                 )
+
+    def worlds(self, closed: Collection[Id]) -> Iterator[MergeConflict]:
+        """Yield the worlds that one side has ended and in which the other has written."""
+        reader, trunk = self._reader, self._trunk
+        ours, theirs = (
+            {*reader.parents(sorted(self._live(rows))).values()} - {None, ROOT_ROW}
+            for rows in (self._new, trunk.nodes)
+        )
+        ended = {row for ident in closed if (row := reader.node_row(ident)) is not None}
+        sides = [(row, "trunk") for row in trunk.ended(row for row in ours if row)]
+        sides += [(row, "branch") for row in ended & theirs]
+        for row, side in sorted(sides):
+            node = reader.nodes([row])[row]
+            said = f"{node.type} {node.name or node.content[:60] or node.id.short!r}"
+            reason = f"the {side} has ended {said}, and the other side has written in it since"
+            yield MergeConflict(kind="world", left=node.id, reason=reason)
 
     def names(self) -> list[tuple[Id, Id]]:
         """Return the pairs of names that both sides have written in one world, to be proposed."""
