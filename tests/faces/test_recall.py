@@ -52,13 +52,13 @@ def test_recall_leaves_out_hits_below_a_confidence_and_refuses_what_is_none(aske
     assert f"confidence that an answer is among the hits: {told['confidence']:.2f}" in explained
 
 
-def test_recall_says_when_probably_no_answer_is_remembered(tmp_path: Path) -> None:
+def test_recall_says_when_perhaps_no_answer_is_remembered(tmp_path: Path) -> None:
     with engine.Memory(tmp_path / "m.db") as memory:
         for text in ("The alarm code is 2204.", "I bought a bicycle.", "Tom wears size 31."):
             memory.write(text, user_id="default")
     foreign = in_process("recall", "Which concerto was rehearsed?", "--db", tmp_path / "m.db")
     assert HEAD.match(foreign.out)
-    assert "probably no answer is remembered" in foreign.err
+    assert "perhaps no answer is remembered" in foreign.err
     own = in_process("recall", "What is the alarm code?", "--db", tmp_path / "m.db")
     assert (own.err, "2204" in own.out) == ("", True)
 

@@ -202,7 +202,7 @@ def run_children(args: argparse.Namespace) -> int:
 
 RECALL = call_named("recall")
 SNIPPET_CHARS = 240  # About three lines on a terminal.
-UNSURE = 0.1  # In the evaluation, no recall that was less sure had an answer (docs/evaluation.md).
+UNSURE = 0.1  # Of questions with an answer about one in seventy is below it (docs/evaluation.md).
 SHOWN_MIN = 0.005  # A smaller part of a score would be shown as 0.00.
 
 
@@ -260,8 +260,8 @@ def run_recall(args: argparse.Namespace) -> int:
         print_hint(empty)
     elif args.query and found.confidence < UNSURE:
         print_hint(
-            f"probably no answer is remembered (confidence {found.confidence:.2f}): "
-            "these are the nearest memories; --min-confidence leaves unsure hits out"
+            f"perhaps no answer is remembered (confidence {found.confidence:.2f}): these are the "
+            "nearest memories; --min-confidence leaves unsure hits out"
         )
     return 0
 
