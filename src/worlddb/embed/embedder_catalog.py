@@ -122,7 +122,7 @@ def embedder_named(
     name: str,
     *,
     models_dir: str | os.PathLike[str] | None = None,
-    threads: int = 1,
+    threads: int | None = None,
     api_key: str | None = None,
 ) -> Embedder:
     """Return the embedder of a name.
@@ -130,7 +130,7 @@ def embedder_named(
     | name | embedder |
     |---|---|
     | `wordllama` | the offline default |
-    | `arctic-embed-s` | a model installed in `models_dir`, run by `threads` threads |
+    | `arctic-embed-s` | an installed model, run by `threads` threads (one a core, at most 4) |
     | `wordllama+arctic-embed-s` | vectors by the first, token vectors by the second |
     | `hash`, `hash-128` | hashed words and letters, no model |
     | `sentence-transformers:MODEL`, `fastembed:MODEL` | a model of that library |

@@ -31,6 +31,7 @@ from worlddb.embed.embedder_catalog import TOKENS, InstallableModel, missing_fil
 from worlddb.errors import ProviderError
 from worlddb.model.inputs import check_integer
 
+THREADS_DEFAULT_MAX = 4  # reading in the background leaves the cores of a larger machine to others
 THREADS_MAX = 1_024  # A typing error beyond this would exhaust the machine.
 CLS, SEP, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"
 CONTINUED = "##"
@@ -56,15 +57,23 @@ class _Loaded(NamedTuple):
 class OnnxEmbedder:
     """An installed model. It is loaded at the first text, once per process.
 
-    `threads` texts run at a time; their number does not change the vectors.
+    `threads` texts run at a time, by default one for each core of the machine, up to four. Their
+    number does not change the vectors.
     """
 
     def __init__(
-        self, model: InstallableModel, *, models_dir: str | os.PathLike[str], threads: int = 1
+        self,
+        model: InstallableModel,
+        *,
+        models_dir: str | os.PathLike[str],
+        threads: int | None = None,
     ) -> None:
         self._model = model
         self._models_dir = os.path.abspath(models_dir)
-        self._threads = check_integer(threads, "threads", 1, THREADS_MAX)
+        cores = min(os.cpu_count() or 1, THREADS_DEFAULT_MAX)
+        self._threads = check_integer(
+            cores if threads is None else threads, "threads", 1, THREADS_MAX
+        )
         self.model_id = model.model_id
         self.dim = model.dim
         self.batch_size = BATCH_SIZE

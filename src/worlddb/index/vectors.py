@@ -59,9 +59,9 @@ def late_interaction_scores(question: Tokens, texts: Sequence[Tokens]) -> NDArra
     if not texts or not len(question):
         return np.zeros(len(texts))
     # A row of zeros each, so that a text without words has a row, too.
-    rows = [np.concatenate((np.zeros((1, TOKEN_DIM), dtype=TOKEN_DTYPE), text)) for text in texts]
-    starts = np.cumsum([0, *(len(row) for row in rows[:-1])])
-    flat = np.concatenate(rows).astype(np.float32)
+    nothing = np.zeros((1, TOKEN_DIM), dtype=TOKEN_DTYPE)
+    starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
+    flat = np.concatenate([part for text in texts for part in (nothing, text)]).astype(np.float32)
     near = np.maximum.reduceat(question.astype(np.float32) @ flat.T, starts, axis=1)
     above = near.astype(np.float64) - near.mean(axis=1, dtype=np.float64)[:, None]
     # Summed word by word: a matrix product would round a text by its position.
