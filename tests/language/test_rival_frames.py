@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import re
 from pathlib import Path
 
 import pytest
 
 from worlddb.language import rival_frames
 from worlddb.language.rival_frames import frame_of, is_rival
-from worlddb.language.statement import statement_of
+from worlddb.language.statement import Phrases, listed, statement_of
 
 DATA = Path(__file__).parents[2] / "bench" / "data"
 
@@ -166,3 +168,20 @@ def test_only_the_value_differs_in_any_script(old: str, new: str, before: str) -
 def test_two_people_can_have_one_occupation() -> None:
     assert not linked((("Colin Irwin is a citizen of Peru.", "Rosa Kahn is a citizen of Peru."),))
     assert not linked((("Tom is a doctor.", "Anna is a doctor."),))
+
+
+@pytest.mark.parametrize("section", ["change", "turn", "end", "past", "ago", "doubt"])
+def test_phrases_are_found_by_their_words_as_by_their_pattern(section: str) -> None:
+    rng, phrases, listing = random.Random(section), Phrases(section), sorted(listed(section))
+    fillers = ["I", "told", "me", "it's", "peut-etre", "not", "the", "2", "x_y", "no-longer", "été"]
+    found = 0
+    for _ in range(3_000):
+        phrase = rng.choice(listing)
+        if rng.random() < 0.5:
+            phrase = " ".join(rng.sample(phrase.split(" "), len(phrase.split(" "))))
+        said = [*rng.choices(fillers, k=3), rng.choice(["", "-", "'", "3"]) + phrase.title()]
+        text = rng.choice([" ", "  ", "\n", "-"]).join(rng.sample(said, len(said)))
+        runs = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
+        found += phrases.are_in(runs, text)
+        assert phrases.are_said(runs, text) == phrases.are_in(runs, text), text
+    assert found

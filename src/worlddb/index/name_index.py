@@ -17,7 +17,7 @@ from functools import lru_cache
 from blake3 import blake3
 
 from worlddb.language.proper_names import name_key
-from worlddb.language.statement import Statement, frame_keys, opening_of, statement_of
+from worlddb.language.statement import frame_keys, opening_of, statement_of
 from worlddb.model.records import NAME_CHARS_MAX, NOT_NAMED
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
@@ -59,11 +59,11 @@ def speaker_name(type_: str, name: str) -> str:
 def frame_numbers(text: str, speaker: str, world: int) -> tuple[int, ...]:
     """Return the key numbers, one per frame, of a statement by a speaker in a world."""
     said = statement_of(text)
-    return () if said is None else _frame_numbers(said, speaker, world)
+    return () if said is None else _frame_numbers(said.words, speaker, world)
 
 
 @lru_cache(maxsize=FRAMES_CACHED)
-def _frame_numbers(said: Statement, speaker: str, world: int) -> tuple[int, ...]:
+def _frame_numbers(said: tuple[str, ...], speaker: str, world: int) -> tuple[int, ...]:
     keys = frame_keys(said)
     return tuple(key_number(f"frame\0{world}\0{speaker}\0{key}") for key in keys)
 

@@ -162,7 +162,8 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
     else:
         group = "name" if kind == "name" else "word"
     before, after = one[:prefix], one[len(one) - suffix :]
-    spaceless = any(SPACELESS.search(word) for word in (*before, *after, *values[0]))
+    signs = "".join((*before, *after, *values[0]))
+    spaceless = not signs.isascii() and SPACELESS.search(signs) is not None
     endings = () if spaceless else tuple(_ending_of_values(values))
     return RivalFrame(before, after, kind, group, endings, spaceless, new.is_change)
 

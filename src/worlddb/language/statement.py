@@ -77,6 +77,10 @@ class Phrases:
         found = listed(section)
         self._bare = frozenset(word for word in found if SPACELESS.search(word))
         self._firsts = frozenset(word.partition(" ")[0] for word in found - self._bare)
+        self._runs: dict[str, list[frozenset[str]]] = {}
+        for phrase in found - self._bare:
+            first, *rest = _LETTERS.findall(phrase)
+            self._runs.setdefault(first, []).append(frozenset(rest))
         spaced = rf"(?<!\w)(?:{any_of(found - self._bare)})(?!\w)"
         # No alternative may be empty, because it would match every text.
         either = filter(None, (spaced, any_of(self._bare)))
@@ -92,9 +96,16 @@ class Phrases:
         """Return whether a text with these words has any of the phrases."""
         return self.may_be_in(said, text) and self._pattern.search(text) is not None
 
-    def open_in(self, text: str) -> bool:
-        """Return whether a text begins with one of the phrases."""
-        return self._pattern.match(text) is not None
+    def are_said(self, runs: frozenset[str], text: str) -> bool:
+        """Return the same as `are_in` for the runs of letters of a text in lower case.
+
+        Searching a text takes longer than all the rest, so it must have every word of a phrase.
+        """
+        if not text.isascii():  # There, a letter may be equal to another one but for case.
+            return self.are_in(runs, text)
+        return any(
+            rest <= runs for first in self._runs.keys() & runs for rest in self._runs[first]
+        ) and self.are_in(runs, text)
 
     def cut(self, text: str) -> str:
         """Return a text without the phrases."""
@@ -108,21 +119,16 @@ _PAST, _AGO, _DOUBT = map(Phrases, ("past", "ago", "doubt"))
 class Statement(NamedTuple):
     """A short text: its words in order, and their classes.
 
-    `topic` are the topical stems, `clauses` the same per clause. `owners` own something: "Anna's
-    rent". `news` is the text without accents and words of change. A *change* is any word that marks
-    one ("now"), a *turn* a verb that is one ("moved"); `opens_with_turn` if the text has no subject
-    before it.
+    `owners` own something: "Anna's rent". `news` is the text without accents and words of change. A
+    *change* is any word that marks one ("now"), a *turn* a verb that is one ("moved").
     """
 
     words: tuple[str, ...]
     named: frozenset[str]
-    topic: frozenset[str]
-    clauses: tuple[tuple[str, ...], ...]
     owners: frozenset[str]
     news: str
     is_change: bool
     is_turn: bool
-    opens_with_turn: bool
     is_end: bool
     is_past: bool
     is_doubtful: bool
@@ -143,7 +149,15 @@ def _short_statement(text: str) -> Statement | None:
     if "://" in text or "?" in text or "？" in text:
         return None
     read = read_statement(text)
-    return read if len(read.clauses) <= CLAUSES_MAX else None
+    return read if _has_few_clauses(read.news) else None
+
+
+def _has_few_clauses(news: str) -> bool:
+    """Return whether a text has few clauses with a topic; most texts have few of any kind."""
+    parts = _CLAUSE.split(news)
+    if len(parts) <= CLAUSES_MAX:
+        return True
+    return sum(any(topical(chunk)[0] for chunk in part.split()) for part in parts) <= CLAUSES_MAX
 
 
 @lru_cache(STATEMENTS_KEPT)
@@ -161,20 +175,13 @@ def read_statement(text: str) -> Statement:
     if not text.isascii():
         plain = "".join(_bare(sign) for sign in _IS.sub("=", text))
     said = frozenset(_LETTERS.findall(plain.lower()))
-    is_end = _END.are_in(said, plain)
-    is_turn = is_end or _TURN.are_in(said, plain)
-    is_change = is_turn or _CHANGE.are_in(said, plain)
+    is_end = _END.are_said(said, plain)
+    is_turn = is_end or _TURN.are_said(said, plain)
+    is_change = is_turn or _CHANGE.are_said(said, plain)
     news = _CHANGE.cut(_TURN.cut(_END.cut(plain))) if is_change else plain
-    found = (
-        tuple(stem for chunk in clause.split() for stem in topical(chunk)[0])
-        for clause in _CLAUSE.split(news)
-    )
-    clauses = tuple(stems for stems in found if stems)
     return Statement(
         words=tuple(word_sequence(fold(news))),
         named=frozenset(fold(word) for word in _NAMED.findall(news) if word[0].isupper()),
-        topic=frozenset(stem for stems in clauses for stem in stems),
-        clauses=clauses,
         owners=frozenset(
             stem
             for name in _OWNER.findall(plain)
@@ -184,10 +191,9 @@ def read_statement(text: str) -> Statement:
         news=news,
         is_change=is_change,
         is_turn=is_turn,
-        opens_with_turn=is_turn and _TURN.open_in(plain),
         is_end=is_end,
-        is_past=_PAST.are_in(said, plain) or (not is_change and _AGO.are_in(said, plain)),
-        is_doubtful=_DOUBT.are_in(said, plain),
+        is_past=_PAST.are_said(said, plain) or (not is_change and _AGO.are_said(said, plain)),
+        is_doubtful=_DOUBT.are_said(said, plain),
     )
 
 
@@ -259,9 +265,8 @@ FRAME_SIZES = (2, 3, 4, 6, 8, 12)
 least one; each costs a row of the index."""
 
 
-def frame_keys(statement: Statement) -> list[str]:
-    """Return the index keys that statements of the same frame share."""
-    said = statement.words
+def frame_keys(said: Sequence[str]) -> list[str]:
+    """Return the index keys that statements of the same frame share, by the words of one."""
     keys = [" ".join(said[:size]) for size in FRAME_SIZES if size < len(said)]
     for at in range(1, min(VALUE_WORDS_MAX, len(said) - 2) + 1):
         if _is_role(said[at:]):

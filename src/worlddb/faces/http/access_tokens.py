@@ -27,7 +27,6 @@ This module imports nothing of the extra `server`, so that a wrong setting is re
 from __future__ import annotations
 
 import hashlib
-import hmac
 import ipaddress
 import os
 import re
@@ -35,6 +34,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,6 +48,7 @@ from worlddb.model.records import KINDS, groups_of
 
 USUAL_ROLES = {role: f"worlddb:{role}" for role in ROLES}
 USUAL_BOUNDS = {"user_id": "sub"}
+HOSTS_KEPT = 256  # Host headers as compared; a server has few names.
 METADATA_PATH = "/.well-known/oauth-protected-resource"
 MCP_PATH = "/mcp"
 
@@ -205,6 +206,11 @@ class Access:
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     sign_in: OAuthRules | None = None
+    _by_digest: Mapping[bytes, AccessToken] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """File the tokens by their hashes."""
+        object.__setattr__(self, "_by_digest", {token.digest: token for token in self.tokens})
 
     @property
     def needs_token(self) -> bool:
@@ -213,12 +219,8 @@ class Access:
 
     def token_of(self, presented: bytes, now: datetime | None = None) -> AccessToken | None:
         """Return the token with this value; None if it is unknown or has expired."""
-        digest = token_digest(presented)
-        found: AccessToken | None = None
-        # Compare with all tokens: the time taken must not show how close a guess was.
-        for token in self.tokens:
-            if hmac.compare_digest(token.digest, digest):
-                found = token
+        # By the hash of what was presented: how close a guess was, no time taken can show.
+        found = self._by_digest.get(token_digest(presented))
         if found is None or found.expires is None:
             return found
         return found if (now or datetime.now(UTC)) < found.expires else None
@@ -331,6 +333,7 @@ def _checked_origin(given: str) -> str:
     return lowered
 
 
+@lru_cache(HOSTS_KEPT)
 def _same_host(allowed: str, host: str) -> bool:
     """Return whether a Host header is an allowed name; a name without a port allows any."""
     wanted, asked = _HOST.fullmatch(allowed), _HOST.fullmatch(host.lower())

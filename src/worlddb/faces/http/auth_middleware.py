@@ -21,6 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, cast
 
 from starlette.responses import Response
@@ -92,6 +93,7 @@ class GuessLimit:
         visitor.at = now
 
 
+@lru_cache(ADDRESSES_MAX)
 def network_of(address: str) -> str:
     """Return the key of an address: itself, or the network of an IPv6 address."""
     try:

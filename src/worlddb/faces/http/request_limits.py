@@ -35,7 +35,6 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar, cast
 
-import anyio
 import h11
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -73,7 +72,7 @@ class BodyLimit:
             return
         try:
             self._check_headers(scope)
-            with anyio.fail_after(self.seconds_max):
+            async with asyncio.timeout(self.seconds_max):
                 body = await self._read(receive)
         except HttpError as refused:
             await problem_of(refused)(scope, receive, send)
@@ -379,11 +378,13 @@ class Threads:
             HttpError: no thread became free in time.
         """
         lane = self._lanes[work]
-        try:
-            async with asyncio.timeout(self._patience_s):
-                await lane.enter(caller)
-        except TimeoutError:
-            raise HttpError(503, "the server is busy; try again", {"Retry-After": "1"}) from None
+        if not lane.admits(caller):
+            try:
+                async with asyncio.timeout(self._patience_s):
+                    await lane.enter(caller)
+            except TimeoutError:
+                told = {"Retry-After": "1"}
+                raise HttpError(503, "the server is busy; try again", told) from None
         return cast(T, await asyncio.shield(lane.start(call, caller)))
 
 
@@ -395,6 +396,13 @@ class _Lane:
         self._busy: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._idle: list[_Worker] = []
+
+    def admits(self, caller: str) -> bool:
+        """Let a caller in at once if there is a place for it, and nobody waits."""
+        if self._waiting or self._busy[caller] >= self.share or not self._has_place():
+            return False
+        self._busy[caller] += 1
+        return True
 
     async def enter(self, caller: str) -> None:
         """Wait for the caller's turn."""

@@ -133,8 +133,12 @@ def _pattern(call: Call) -> str:
 def _endpoint(
     call: Call, threads: Threads, source: Callable[[], Memory | TokenDesk]
 ) -> Callable[[Request], Awaitable[Response]]:
+    has_path = bool(call.path_parameters())
+
     async def answer(request: Request) -> Response:
-        path = path_model(call).model_validate(request.path_params).model_dump()
+        path: dict[str, Any] = {}
+        if has_path:
+            path = path_model(call).model_validate(request.path_params).model_dump()
         sent, target = await request.body(), source()
         # A long body is parsed on the caller's share of threads, so that it does not block others.
         is_long = len(sent) > LONG_TEXT_BYTES
