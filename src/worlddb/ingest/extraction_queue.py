@@ -188,7 +188,7 @@ def waiting_text(reader: Reader, ident: Id, moment: Moment) -> WaitingText | Non
 READER = "rules"
 ACTOR = "extract"
 LOOK_EVERY_S = 5.0  # Other processes queue texts, too; a check is one small read.
-RESTS = 9  # pauses per work: a tenth of the time is work, as for all background work
+RESTS = 9  # pauses per work: a tenth of the time is work
 REST_S_MAX = 30.0  # the longest text takes a few seconds
 STOP_S_MAX = 2.0
 """How long stopping waits. A text that is being read is given up; nothing of it is written."""
