@@ -62,6 +62,7 @@ from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
 from worlddb.model.origin import Origin, check_origin, less_trusted_of, origin_of_write
 from worlddb.model.records import Commit, Groups, Node, ScopeIds, ScopeName
+from worlddb.model.text_safety import secret_kinds, texts_of
 from worlddb.store.interface import Reader
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class _NewText:
             draft = chat_draft(draft, fresh, session=self.destination.continues_session(fresh))
             parts = changes_of_turns(draft, fresh, self.first_memory)
         draft = draft if terms.names is None else terms.names.added_to(draft)
-        draft = terms.marks.ending(draft)
+        draft = draft if terms.marks is NO_MARKS else terms.marks.ending(draft)
         return self.asked(
             draft=draft if self.growth is None else without_session(draft),
             memory=draft.nodes[0].key,
@@ -370,9 +371,12 @@ class MemoryWriter:
         self, messages: list[Message], scope: Mapping[str, Any]
     ) -> tuple[list[Message], tuple[str, ...]]:
         """Apply the scope's rule for secrets to messages; return the kinds of secrets found."""
+        said = (text for one in messages for text in (one.text, one.speaker, one.id or ""))
+        if not (kinds := secret_kinds(said)):
+            return messages, ()
         from worlddb.memory.scope_policies import checked
 
-        return checked(self, messages, scope)
+        return checked(self, messages, scope, kinds)
 
     def without_secret_values(
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
@@ -381,7 +385,8 @@ class MemoryWriter:
         from worlddb.memory.scope_policies import checked_values
 
         try:
-            return checked_values(self, values, scope)
+            kinds = secret_kinds(texts_of(values))
+            return checked_values(self, values, scope, kinds) if kinds else (values, ())
         except ValueError as error:  # Python cannot print numbers of more than 4,300 digits.
             raise InvalidInputError(f"metadata: not JSON data: {error}") from None
 

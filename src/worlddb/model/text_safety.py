@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -253,6 +253,11 @@ def secrets_in(text: str) -> list[Secret]:
         if not kept or one.start >= kept[-1].end:
             kept.append(one)
     return kept
+
+
+def secret_kinds(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of the secrets in some texts, each once."""
+    return tuple(dict.fromkeys(one.kind for text in texts for one in secrets_in(text)))
 
 
 def without_secrets(text: str) -> str:
