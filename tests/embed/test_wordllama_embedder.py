@@ -209,6 +209,9 @@ def test_other_weights_under_the_same_name_are_refused(
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
     with pytest.raises(ProviderError, match="not the file of this model id"):
         WordLlamaEmbedder().embed_queries(["text"])
+    weights.write_bytes(b"")
+    with pytest.raises(ProviderError, match="cannot mmap an empty file; run: pip install"):
+        WordLlamaEmbedder().embed_queries(["text"])
     weights.unlink()
     with pytest.raises(ProviderError, match=r"No such file or directory; run: pip install"):
         WordLlamaEmbedder().embed_queries(["text"])

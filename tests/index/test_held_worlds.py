@@ -27,7 +27,8 @@ from recall.search_stage import (
 from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
 from worlddb.embed.embedder import HashEmbedder, Vectors
 from worlddb.index import search
-from worlddb.index.held_world import Bm25, HeldWorld
+from worlddb.index.bm25 import COUNT_MAX, SORTED_FROM, Bm25
+from worlddb.index.held_world import HeldWorld
 from worlddb.index.vectors import SaidWords
 
 # -- time passes -----------------------------------------------------------------------------------
@@ -246,6 +247,22 @@ def test_a_world_that_was_read_half_is_read_again(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(KeyboardInterrupt):
         db.recall("apple", scope=scope)
     assert sorted(found(db.recall("apple", scope=scope))) == sorted([*known, *new])
+
+
+def test_documents_added_many_at_once_have_the_postings_of_those_added_one_by_one() -> None:
+    rng = random.Random(2)
+    said = [rng.choices("abcdefgh", k=rng.randrange(6)) for _ in range(3 * SORTED_FROM)]
+    said[7] = ["often"] * (COUNT_MAX + 2)
+    one_by_one, at_once = Bm25(), Bm25()
+    for words in said:
+        one_by_one.add(words)
+    for first, last in ((0, 5), (5, 2 * SORTED_FROM), (2 * SORTED_FROM, len(said))):
+        at_once.extend(said[first:last])
+    assert vars(at_once) == vars(one_by_one)
+    nothing = Bm25()
+    nothing.extend([[]] * SORTED_FROM)
+    assert len(nothing) == SORTED_FROM
+    assert not nothing.count("a")
 
 
 def test_an_empty_world_is_held_too() -> None:

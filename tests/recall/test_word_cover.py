@@ -8,7 +8,7 @@ import numpy as np
 
 import worlddb
 from worlddb.embed.embedder import HashEmbedder
-from worlddb.index.held_world import Bm25
+from worlddb.index.bm25 import Bm25
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.recall.ranker import turns_before
 from worlddb.recall.word_cover import WordCover, nearness

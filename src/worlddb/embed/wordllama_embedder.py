@@ -25,6 +25,7 @@ import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -192,12 +193,12 @@ def _load() -> StaticModel:
     folder = model_folder()
     if folder is None:
         raise ProviderError(f"{MODEL_ID}: its files are missing; {REMEDY}")
-    model = json.loads(_pinned(folder, TOKENIZER))["model"]
+    model = json.loads(_pinned(folder, TOKENIZER)[:])["model"]
     tokenizer = BytePairTokenizer(model["vocab"], model["merges"])
     return StaticModel(tokenizer, _tensor(_pinned(folder, WEIGHTS), TENSOR))
 
 
-def _tensor(data: bytes, name: str) -> NDArray[np.float16]:
+def _tensor(data: mmap, name: str) -> NDArray[np.float16]:
     """Return an array of a safetensors file: header size, JSON header, raw little-endian values."""
     start = 8 + int.from_bytes(data[:8], "little")
     entry = json.loads(data[8:start])[name]
@@ -207,15 +208,17 @@ def _tensor(data: bytes, name: str) -> NDArray[np.float16]:
     return values.reshape(entry["shape"])
 
 
-def _pinned(folder: Path, name: str) -> bytes:
-    """Return the content of a file of the model."""
+def _pinned(folder: Path, name: str) -> mmap:
+    """Return a file of the model, mapped: processes share its pages, and none copies them."""
     from blake3 import blake3
 
     path = folder / name
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ProviderError(f"{MODEL_ID}: {path}: {error.strerror}; {REMEDY}") from None
+        with path.open("rb") as file:
+            data = mmap(file.fileno(), 0, access=ACCESS_READ)
+    except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped.
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ProviderError(f"{MODEL_ID}: {path}: {why}; {REMEDY}") from None
     if blake3(data).hexdigest() != PINNED[name]:
         raise ProviderError(f"{MODEL_ID}: {path} is not the file of this model id; {REMEDY}")
     return data

@@ -13,10 +13,9 @@ H2  Only the statistics of the world itself decide which words are rare. So a sc
 
 from __future__ import annotations
 
-import math
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.bm25 import Bm25
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
@@ -44,109 +44,6 @@ MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
-COUNT_BITS = 16  # of a posting are the count, the others the document number
-COUNT_MAX = (1 << COUNT_BITS) - 1
-
-
-def inverse_frequency(count: int, total: int) -> float:
-    """Return the inverse document frequency of a word that `count` of `total` documents have."""
-    return math.log1p((total - count + 0.5) / (count + 0.5))
-
-
-class Bm25:
-    """BM25 over numbered documents. A posting is a document number and a count in one integer."""
-
-    def __init__(self) -> None:
-        self._postings: dict[str, array[int]] = {}
-        self._lengths = array("I")
-        self._total = 0
-        self._among: Mask | None = None
-
-    def __len__(self) -> int:
-        return len(self._lengths)
-
-    def among(self, places: Mask) -> Bm25:
-        """Return the same documents, with word frequencies counted over some of them only."""
-        found = copy(self)
-        found._among = places
-        found._total = int(np.frombuffer(self._lengths, dtype=np.uint32)[places].sum())
-        return found
-
-    def _size(self) -> int:
-        return len(self) if self._among is None else int(self._among.sum())
-
-    def add(self, words: Sequence[str]) -> None:
-        """Add the next document."""
-        number = len(self._lengths) << COUNT_BITS
-        postings = self._postings
-        packed: dict[str, int] = {}
-        for word in words:
-            packed[word] = packed.get(word, number) + 1
-        for word, posting in packed.items():
-            found = postings.get(word)
-            if found is None:
-                found = postings[word] = array("Q")
-            found.append(posting if posting - number <= COUNT_MAX else number | COUNT_MAX)
-        self._lengths.append(len(words))
-        self._total += len(words)
-
-    def count(self, word: str) -> int:
-        """Return the number of documents that have a word."""
-        if self._among is not None:
-            return int(self._among[self.places_of(word)].sum())
-        return len(self._postings.get(word, ()))
-
-    def rarity(self, word: str) -> float:
-        """Return the inverse document frequency of a word; 0 if no document has it."""
-        return inverse_frequency(count, self._size()) if (count := self.count(word)) else 0.0
-
-    def places_of(self, word: str) -> NDArray[np.intp]:
-        """Return the numbers of the documents that have a word."""
-        packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
-        return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
-
-    def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
-        """Return which documents contain all the words."""
-        wanted = set(words)
-        counts = np.zeros(len(self), dtype=np.int64)
-        for word in wanted:
-            counts[self.places_of(word)] += 1
-        return counts == len(wanted) if wanted else np.zeros(len(self), dtype=np.bool_)
-
-    @property
-    def rarity_max(self) -> float:
-        """The highest possible rarity: that of a word that one document has."""
-        return inverse_frequency(0, self._size())
-
-    def scores(
-        self, words: Mapping[str, float], rarity: Callable[[str], float] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the score of every document for weighted words; `rarity` replaces our own."""
-        k1, b = SCALARS.bm25_k1, SCALARS.bm25_b
-        scores = np.zeros(len(self))
-        if not self._total:
-            return scores
-        lengths = np.frombuffer(self._lengths, dtype=np.uint32)
-        norms = k1 * (1 - b + b * lengths / (self._total / self._size()))
-        for word, weight in words.items():
-            postings = self._postings.get(word)
-            if postings is not None:
-                packed = np.frombuffer(postings, dtype=np.uint64)
-                places = (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
-                counts = (packed & np.uint64(COUNT_MAX)).astype(np.float64)
-                gain = weight * (rarity or self.rarity)(word) * (k1 + 1)
-                scores[places] += gain * counts / (counts + norms[places])
-        return scores
-
-    def coverage(self, words: Mapping[str, float]) -> NDArray[np.float64]:
-        """Return the share of weighted words that each document has; rare words count more."""
-        top = self.rarity_max
-        worth = {word: weight * (self.rarity(word) or top) for word, weight in words.items()}
-        total = sum(worth.values())
-        shares = np.zeros(len(self))
-        for word, amount in worth.items() if total else ():
-            shares[self.places_of(word)] += amount / total
-        return shares
 
 
 def nodes_at(reader: Reader, known: int | None) -> int:
@@ -350,8 +247,7 @@ class HeldWorld:
             self.forms.extend(form)
         languages = [language_of(body.content) for body in bodies]
         said = zip(bodies, languages, strict=True)
-        for tokens in [words(it.name) + words(it.content, language) for it, language in said]:
-            self.text.add(tokens)
+        self.text.extend([words(it.name) + words(it.content, language) for it, language in said])
         for place, language in enumerate(languages, first):
             if language is not None:
                 self.tongues.setdefault(language, []).append(place)

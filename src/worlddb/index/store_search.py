@@ -29,8 +29,9 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from worlddb.errors import StorageError
+from worlddb.index.bm25 import Bm25, inverse_frequency
 from worlddb.index.composed_worlds import STORED
-from worlddb.index.held_world import Bm25, HeldWorld, inverse_frequency
+from worlddb.index.held_world import HeldWorld
 from worlddb.index.nearest import Nearest, best, ranked_rows, saved_stamp
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import MISSING_MAX, Vectors

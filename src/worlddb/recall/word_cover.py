@@ -21,7 +21,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.held_world import Bm25, HeldWorld, Mask, VectorRows, forms_of, weighed_words
+from worlddb.index.bm25 import Bm25
+from worlddb.index.held_world import HeldWorld, Mask, VectorRows, forms_of, weighed_words
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars
 from worlddb.language.ranking_features import ASKS, ONLY
 from worlddb.language.text_tokens import asked, node_words, words
