@@ -38,9 +38,19 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Message
-from worlddb.model.inputs import check_choice, check_integer, from_micros
-from worlddb.model.origin import (
+from worlddb.model.inputs import (
+    SCOPE,
+    Plain,
+    ScopeIds,
+    ScopeName,
+    check_choice,
+    check_integer,
+    from_micros,
+    groups_of,
+    scope_named,
+)
+from worlddb.model.records import Message
+from worlddb.model.text_safety import (
     DEFAULT_TRUST,
     FULL,
     SECRETS,
@@ -48,9 +58,6 @@ from worlddb.model.origin import (
     Origin,
     check_trust,
     trust_level,
-)
-from worlddb.model.records import SCOPE, Plain, ScopeIds, ScopeName, groups_of, scope_named
-from worlddb.model.text_safety import (
     without_secret_values,
     without_secrets,
     without_sentences,

@@ -52,17 +52,29 @@ from worlddb.memory.memory_marks import (
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
-    find_memory,
     further_bounds,
     scopes_of,
     world_of,
 )
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, Extractor, Message
-from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import Origin, check_origin, less_trusted_of, origin_of_write
-from worlddb.model.records import Commit, Groups, Node, ScopeIds, ScopeName
-from worlddb.model.text_safety import secret_kinds, texts_of
+from worlddb.model.inputs import (
+    Groups,
+    Instant,
+    ScopeIds,
+    ScopeName,
+    encode_metadata,
+    from_micros,
+    to_micros,
+)
+from worlddb.model.records import Commit, Draft, Extractor, Message, Node
+from worlddb.model.text_safety import (
+    Origin,
+    check_origin,
+    less_trusted_of,
+    origin_of_write,
+    secret_kinds,
+    texts_of,
+)
 from worlddb.store.interface import Reader
 
 if TYPE_CHECKING:
@@ -514,19 +526,6 @@ class MemoryWriter:
             at=at, source=source, marks=marks, extractor=extractor, origin=origin, scope=scope
         )
         return write_amendment(self, id, text, stated)
-
-    def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
-        """Write metadata and expiry of a memory; see `Memory.pin`.
-
-        Raises:
-            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
-        """
-        from worlddb.memory.rewrites import refuse_ended
-
-        with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
-            row, old = find_memory(view, id)
-            refuse_ended(view, row, old, whole=True)
-        self.write_marks(old, (), marks)
 
     def write_marks(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Write metadata and expiry of a memory; its text stays, its end can only be earlier."""

@@ -34,7 +34,8 @@ from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
-from worlddb.model.records import NOT_NAMED, Node, Plain
+from worlddb.model.inputs import Plain
+from worlddb.model.records import NOT_NAMED, Node
 from worlddb.recall.question import (
     KnownNames,
     SaidName,

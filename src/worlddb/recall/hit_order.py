@@ -36,8 +36,8 @@ from worlddb.index.vectors import Vectors
 from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import Statement, asked_of, statement_of
-from worlddb.model.origin import FULL
 from worlddb.model.records import Node
+from worlddb.model.text_safety import FULL
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.summary_view import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
