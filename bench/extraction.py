@@ -37,7 +37,7 @@ from worlddb.claims.claim import agree
 from worlddb.claims.claim_edges import claimed
 from worlddb.evaluate.figure_summary import wilson
 from worlddb.ingest.extractors import extractor_named
-from worlddb.model.drafts import Draft, Message
+from worlddb.model.records import Draft, Message
 
 # The days on which the sentences are taken to be said: fresh ones when they were written.
 SAID = {

@@ -104,18 +104,7 @@ if TYPE_CHECKING:
         TrustSettings,
     )
     from worlddb.model.address import Id
-    from worlddb.model.drafts import (
-        Draft,
-        DraftEdge,
-        DraftNode,
-        Extracted,
-        Extractor,
-        Message,
-        Pending,
-        Span,
-        Summarizer,
-    )
-    from worlddb.model.inputs import Limits
+    from worlddb.model.inputs import Limits, ScopeName
     from worlddb.model.proof import Checkpoint, HistoryProof, Proof, verify_history, verify_proof
     from worlddb.model.records import (
         NOW,
@@ -126,15 +115,23 @@ if TYPE_CHECKING:
         Commit,
         Conflict,
         Diff,
+        Draft,
+        DraftEdge,
+        DraftNode,
         Edge,
         EdgeDraft,
+        Extracted,
+        Extractor,
         Identity,
+        Message,
         Node,
         NodeDraft,
+        Pending,
         Problem,
         Proposal,
         Query,
-        ScopeName,
+        Span,
+        Summarizer,
         TextMatch,
     )
     from worlddb.model.retention_curve import RetentionSettings
@@ -224,14 +221,12 @@ _NAMES_OF = {
         "DueMemories RetentionPolicies RetentionPolicy RetentionReport TrustSettings"
     ),
     "worlddb.model.address": "Id",
-    "worlddb.model.drafts": (
-        "Draft DraftEdge DraftNode Extracted Extractor Message Pending Span Summarizer"
-    ),
-    "worlddb.model.inputs": "Limits",
+    "worlddb.model.inputs": "Limits ScopeName",
     "worlddb.model.proof": "Checkpoint HistoryProof Proof verify_history verify_proof",
     "worlddb.model.records": (
-        "AsOf Branch Branches Change Commit Conflict Diff Edge EdgeDraft Identity NOW Node "
-        "NodeDraft Problem Proposal Query ScopeName TextMatch"
+        "AsOf Branch Branches Change Commit Conflict Diff Draft DraftEdge DraftNode Edge "
+        "EdgeDraft Extracted Extractor Identity Message NOW Node NodeDraft Pending Problem "
+        "Proposal Query Span Summarizer TextMatch"
     ),
     "worlddb.model.retention_curve": "RetentionSettings",
     "worlddb.models.chat_client": "Chat ChatSettings Usage chat_from",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from worlddb.audit import history
 from worlddb.audit.erasure_receipt import Receipt, erase_beside, erase_texts, replay_and_clean
-from worlddb.audit.history import prove
 from worlddb.audit.journal_export import export_lines
 from worlddb.audit.store_check import check
 from worlddb.audit.undo import CommitNumbers, Undone, undo_commits
@@ -19,9 +18,7 @@ from worlddb.ingest.extractors import Input, messages_of
 from worlddb.ingest.identity_change import Split, decide_merges, split
 from worlddb.ingest.ingestion import EXTRACT_ACTOR, Ingested
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Extracted, Extractor, Pending, Summarizer
 from worlddb.model.inputs import Instant
-from worlddb.model.origin import Origin
 from worlddb.model.proof import Proof
 from worlddb.model.records import (
     NOW,
@@ -31,19 +28,23 @@ from worlddb.model.records import (
     Diff,
     Direction,
     Edge,
+    Extracted,
+    Extractor,
     Identity,
     Node,
+    Pending,
     Problem,
     Proposal,
     ProposalStatus,
+    Summarizer,
 )
 from worlddb.model.retention_curve import RetentionSettings
+from worlddb.model.text_safety import Origin
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import QueryBuilder
 from worlddb.query.query_spec import QuerySpec
 from worlddb.store.interface import Reader
 from worlddb.view import visibility as lookup
-from worlddb.view.visibility import Moment, moment_of
 from worlddb.write.transaction import DEFAULT_ACTOR, Ontology, Transaction, transact
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
     from worlddb.recall.asked_question import RecallSettings
     from worlddb.recall.hits import Recall
-    from worlddb.view.visibility import Worlds
+    from worlddb.view.visibility import Moment, Worlds
 
 
 class WorldDB(OpenStore):
@@ -438,7 +439,7 @@ class WorldDB(OpenStore):
             InvalidInputError, NotFoundError: no such node.
         """
         with self.engine.store.read() as reader:
-            return prove(reader, lookup.find(reader, id_or_prefix, "nodes"))
+            return history.prove(reader, lookup.find(reader, id_or_prefix, "nodes"))
 
     def log(
         self, *, after: int = -1, limit: int | None = None, newest_first: bool = False
@@ -579,9 +580,8 @@ class WorldDB(OpenStore):
         Raises:
             InvalidInputError, NotFoundError: an option is wrong, or there is no such world.
         """
-        from worlddb.consolidate.fading_report import check_fading, fading_in
+        from worlddb.consolidate.fading_report import fading_in
 
-        check_fading(limit, below)
         self.engine.recalls.flush()
         with self._at(NOW) as (reader, moment):
             return fading_in(reader, moment, world, limit, below, settings)
@@ -590,7 +590,7 @@ class WorldDB(OpenStore):
     def _at(self, as_of: AsOf) -> Iterator[tuple[Reader, Moment]]:
         """Yield a snapshot, and the moment of a question at `as_of`."""
         with self.engine.store.read() as reader:
-            yield reader, moment_of(reader, as_of, self.engine.clock())
+            yield reader, lookup.moment_of(reader, as_of, self.engine.clock())
 
     def _id(self, given: bytes | str) -> Id:
         with self.engine.store.read() as reader:

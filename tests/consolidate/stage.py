@@ -8,7 +8,7 @@ from typing import Any
 
 import worlddb
 from worlddb import EdgeHandler, Id, Node, Subgraph, WorldDB
-from worlddb.model.drafts import Message
+from worlddb.model.records import Message
 
 START = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
 SECOND = 1_000_000

@@ -13,15 +13,16 @@ from blake3 import blake3
 
 import worlddb
 from worlddb import Memory, WorldDB
-from worlddb.model.address import edge_address, node_address
-from worlddb.model.inputs import Limits, encode_metadata, to_micros
-from worlddb.model.records import (
+from worlddb.model.address import (
     commit_hash,
+    edge_address,
     edge_record,
+    node_address,
     node_record,
     note_record,
     state_digest,
 )
+from worlddb.model.inputs import Limits, encode_metadata, to_micros
 
 WORDS = ("xylophone", "zebulon", "kumquat", "persimmon", "user:ada", "quarz", "marzipan")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from language.english.name_sentences import CASES
 from thinning import DEEP, examples
 from worlddb.ingest.extractors import RulesExtractor, VerbatimExtractor
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message
+from worlddb.model.records import Draft, DraftEdge, DraftNode, Message
 
 AT = datetime(2023, 5, 3, 12, tzinfo=UTC)
 THOROUGH = settings(max_examples=examples(400, 120), derandomize=True, deadline=None, database=None)

@@ -14,7 +14,7 @@ from worlddb import Memory
 from worlddb.claims import claim, claim_ends
 from worlddb.claims.claim import Standing, replaces
 from worlddb.ingest.extractors import RulesExtractor
-from worlddb.model.drafts import Message
+from worlddb.model.records import Message
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 SYLLABLES = ("ka", "lo", "mi", "ren", "tor", "sha", "vel", "din", "gar", "pol")

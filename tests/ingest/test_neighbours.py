@@ -13,7 +13,7 @@ import worlddb
 from worlddb import Draft, DraftNode, Memory, Message, WorldDB
 from worlddb.identity.match_values import DEFAULT_SETTINGS
 from worlddb.index.name_index import NameIndex, name_number
-from worlddb.model.records import ScopeName
+from worlddb.model.inputs import ScopeName
 from worlddb.store.rows import ROOT_ROW
 
 OTHERS = DEFAULT_SETTINGS.key_names_max + 20

@@ -8,8 +8,8 @@ import pytest
 
 from language.english.scoring import AT, drafted, items
 from worlddb.ingest.extractors import RulesExtractor, VerbatimExtractor
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Message
 from worlddb.model.inputs import EPOCH
+from worlddb.model.records import Draft, DraftEdge, DraftNode, Message
 
 
 def node(draft: Draft, name: str) -> DraftNode:

@@ -8,7 +8,7 @@ import pytest
 
 import worlddb
 from worlddb.ingest.extractors import RulesExtractor
-from worlddb.model.drafts import RELATION_TYPES, Message
+from worlddb.model.records import RELATION_TYPES, Message
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
 

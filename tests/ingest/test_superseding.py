@@ -19,9 +19,8 @@ from worlddb import AsOf, Draft, DraftEdge, DraftNode, Memory, Message, NodeDraf
 from worlddb.claims.claim import adds_up, agree, claim_metadata
 from worlddb.claims.claim_edges import NewClaims, standing_claims
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Span
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import NOW
+from worlddb.model.records import NOW, Span
 from worlddb.models.model_tasks import LlmExtractor
 from worlddb.view.visibility import moment_of
 

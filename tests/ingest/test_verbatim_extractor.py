@@ -8,7 +8,7 @@ import pytest
 
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.extractors import CHOICES, DEFAULT, VerbatimExtractor, extractor_named
-from worlddb.model.drafts import Draft, Message
+from worlddb.model.records import Draft, Message
 
 AT = datetime(2023, 5, 3, 12, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from worlddb.model.drafts import Draft, DraftNode, Message
+from worlddb.model.records import Draft, DraftNode, Message
 from worlddb.models.model_tasks import LlmExtractor
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)

@@ -13,7 +13,7 @@ from worlddb.claims.claim import Claim
 from worlddb.claims.claim_ends import claims_of
 from worlddb.errors import ProviderError
 from worlddb.ingest.extractors import VerbatimExtractor
-from worlddb.model.drafts import Message
+from worlddb.model.records import Message
 from worlddb.models.extraction_draft import EXTRACTION_SCHEMA
 
 from .conversation import CHAT, NOON, TOLD, edges, extracted, of_type

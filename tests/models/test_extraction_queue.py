@@ -16,7 +16,7 @@ import worlddb
 from worlddb import InvalidInputError, Message, ProviderError, WorldDB
 from worlddb.embed.json_client import CircuitBreaker
 from worlddb.model.address import ROOT_ID
-from worlddb.model.drafts import Draft
+from worlddb.model.records import Draft
 from worlddb.models.model_tasks import LlmExtractor, LlmTiebreaker
 
 from .server import Answer, Fault, Seen, chat_at, in_turn, serving

@@ -12,7 +12,7 @@ import pytest
 import worlddb
 from worlddb import LlmExtractor, Memory, WorldDB
 from worlddb.ingest.ingestion import Ingested
-from worlddb.model.drafts import RELATION_TYPES
+from worlddb.model.records import RELATION_TYPES
 
 from .server import chat_at, in_turn, serving
 

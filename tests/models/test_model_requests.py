@@ -9,7 +9,7 @@ import pytest
 
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.ingest.extractors import RulesExtractor, VerbatimExtractor
-from worlddb.model.drafts import Draft, Message
+from worlddb.model.records import Draft, Message
 from worlddb.models.model_tasks import LlmExtractor
 
 from .conversation import CHAT, NOON, TOLD, extracted, of_type

@@ -12,7 +12,7 @@ import pytest
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.identity.match_values import Ambiguous, Match, NamedNode, New, Resolved
 from worlddb.identity.resolver import Resolver
-from worlddb.model.drafts import Message, Summarizer
+from worlddb.model.records import Message, Summarizer
 from worlddb.models.model_tasks import LlmSummarizer, LlmTiebreaker
 
 from .server import Answer, Cut, Fault, Seen, chat_at, in_turn, serving

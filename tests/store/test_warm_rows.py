@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import worlddb
-from worlddb.model.records import ScopeName
+from worlddb.model.inputs import ScopeName
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from google.genai import types
 from worlddb.adapters.item_log import Given, ItemLog, OnStore, folder_name
 from worlddb.errors import NotFoundError
 from worlddb.files.versioned_files import FileChanges
-from worlddb.model.records import said_by
+from worlddb.model.inputs import said_by
 
 ACTOR = "google-adk"
 RESULTS = 10  # As ADK's own service returns.

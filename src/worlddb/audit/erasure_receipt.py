@@ -15,8 +15,8 @@ from worlddb.audit.signed_envelope import canonical_json, sign
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
-from worlddb.model.inputs import from_micros
-from worlddb.model.records import Commit, Plain, has_erased
+from worlddb.model.inputs import Plain, from_micros
+from worlddb.model.records import Commit, has_erased
 from worlddb.store.interface import Store
 from worlddb.write.transaction import Transaction
 

@@ -14,19 +14,10 @@ from typing import NamedTuple
 
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.index.set_pages import PageSource, PresentPages, digest_of, leaf_and_forks
-from worlddb.model.address import ERASED, Id, trusted_id
+from worlddb.model.address import ERASED, GENESIS, Id, trusted_id
 from worlddb.model.inputs import check_integer
 from worlddb.model.proof import Checkpoint, HistoryProof, Proof, Step, log_fork, log_leaf
-from worlddb.model.records import (
-    GENESIS,
-    Change,
-    Commit,
-    Diff,
-    Edge,
-    Node,
-    decode_changes,
-    has_erased,
-)
+from worlddb.model.records import Change, Commit, Diff, Edge, Node, decode_changes, has_erased
 from worlddb.store.interface import Reader
 from worlddb.store.rows import CHILDREN, EDGES, CommitRow, World
 from worlddb.write.commit import to_commit

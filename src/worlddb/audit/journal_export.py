@@ -36,9 +36,9 @@ from worlddb.errors import (
     NotFoundError,
     StorageError,
 )
-from worlddb.model.address import BLIND_BYTES, ERASED, Id, edge_address, short_key
+from worlddb.model.address import BLIND_BYTES, ERASED, Id, edge_address, edge_record, short_key
 from worlddb.model.inputs import Limits, encode_metadata, from_micros
-from worlddb.model.records import Change, NodeDraft, edge_record
+from worlddb.model.records import Change, NodeDraft
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import CommitRow, ConflictRow, NewEdge, ProposalRow
 from worlddb.write.commit import Ledger, seal

@@ -21,8 +21,7 @@ from weakref import WeakKeyDictionary
 from worlddb.audit.signed_envelope import file_beside
 from worlddb.errors import StorageError, StoreKeyError
 from worlddb.model.address import Id
-from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain, from_micros, to_micros
 from worlddb.model.text_safety import without_secrets
 from worlddb.store.interface import Seal, Store
 from worlddb.store.sqlite.file_locks import locked_file, private_opener

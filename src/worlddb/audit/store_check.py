@@ -26,22 +26,19 @@ from worlddb.errors import CorruptionError, WorldDBError
 from worlddb.index.name_index import NameIndex
 from worlddb.model.address import (
     ERASED,
+    GENESIS,
     ROOT_ID,
+    commit_hash,
     content_key,
     edge_address,
-    has_address,
-    short_key,
-)
-from worlddb.model.records import (
-    GENESIS,
-    Problem,
-    commit_hash,
-    decode_changes,
     edge_record,
+    has_address,
     node_record,
     note_record,
+    short_key,
     state_digest,
 )
+from worlddb.model.records import Problem, decode_changes
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, CommitRow, NodeScan
 

@@ -22,17 +22,8 @@ from worlddb.audit.history import check_commit_number, commit_row
 from worlddb.claims.claim_ends import Supersession, by_text, crossing, end_again
 from worlddb.errors import ConflictError, InvalidInputError
 from worlddb.model.address import Id
-from worlddb.model.inputs import from_micros
-from worlddb.model.records import (
-    NOW,
-    SCOPE,
-    Change,
-    Commit,
-    Node,
-    Plain,
-    ProposalStatus,
-    decode_changes,
-)
+from worlddb.model.inputs import SCOPE, Plain, from_micros
+from worlddb.model.records import NOW, Change, Commit, Node, ProposalStatus, decode_changes
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, EdgeRow
 from worlddb.view.visibility import Moment, is_name_only, moment_of

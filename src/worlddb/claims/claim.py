@@ -28,8 +28,8 @@ from worlddb.language.english.claim_values import tells_change, tells_move, tell
 from worlddb.language.language_reader import StatedClaim
 from worlddb.language.proper_names import town_of, width_of
 from worlddb.model.address import Id
-from worlddb.model.drafts import Span
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain
+from worlddb.model.records import Span
 
 __all__ = [
     "CLAIM_EDGE",

@@ -34,9 +34,8 @@ from worlddb.claims.claim import (
     value_key,
 )
 from worlddb.model.address import Id
-from worlddb.model.drafts import DraftNode
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Node
+from worlddb.model.records import DraftNode, Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ClaimEdge, EdgeRow
 from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside

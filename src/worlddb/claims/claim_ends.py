@@ -61,9 +61,8 @@ from worlddb.index.name_index import STATED, frame_numbers, speaker_name
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import Statement, statement_of
 from worlddb.model.address import Id, trusted_id
-from worlddb.model.drafts import Draft, DraftNode
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import Node, NodeDraft
+from worlddb.model.records import Draft, DraftNode, Node, NodeDraft
 from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow, EdgeRow

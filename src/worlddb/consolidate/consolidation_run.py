@@ -24,9 +24,8 @@ from typing import Any, Literal, NamedTuple
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id
-from worlddb.model.drafts import Summarizer
-from worlddb.model.inputs import Limits, check_integer, encode_text, premises_of, to_micros
-from worlddb.model.records import NOW, Node, Plain
+from worlddb.model.inputs import Limits, Plain, check_integer, encode_text, premises_of, to_micros
+from worlddb.model.records import NOW, Node, Summarizer
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import CauseRow

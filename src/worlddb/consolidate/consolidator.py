@@ -37,9 +37,8 @@ from worlddb.consolidate.extractive_summarizer import ExtractiveSummarizer
 from worlddb.consolidate.summary_writer import write_summaries
 from worlddb.errors import InvalidInputError, NotFoundError, ProviderError, RejectedError
 from worlddb.model.address import Id
-from worlddb.model.drafts import Message, Summarizer
-from worlddb.model.inputs import Limits, from_micros
-from worlddb.model.records import Node, Plain
+from worlddb.model.inputs import Limits, Plain, from_micros
+from worlddb.model.records import Message, Node, Summarizer
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import CauseRow

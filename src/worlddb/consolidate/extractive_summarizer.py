@@ -21,8 +21,8 @@ from worlddb.language.english.date_phrases import dates_in
 from worlddb.language.english.english_names import mentions_in
 from worlddb.language.english.prose import masked
 from worlddb.language.language_reader import Dated
-from worlddb.model.drafts import Message
 from worlddb.model.inputs import check_integer
+from worlddb.model.records import Message
 
 BUDGET_CHARS = 4_000
 """About 1,000 tokens, so that a recall of several summaries still fits a prompt."""

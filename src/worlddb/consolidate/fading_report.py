@@ -7,8 +7,8 @@ from datetime import datetime
 from heapq import nsmallest
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.inputs import check_integer, from_micros, to_micros
-from worlddb.model.records import Node, Plain
+from worlddb.model.inputs import Plain, check_integer, from_micros, to_micros
+from worlddb.model.records import Node
 from worlddb.model.retention_curve import (
     DAY_MICROS,
     RetentionSettings,
@@ -66,7 +66,12 @@ def fading_in(
     below: float,
     settings: RetentionSettings | None,
 ) -> list[Fading]:
-    """Return the report on a world named by its id, or on the whole store."""
+    """Return the report on a world named by its id, or on the whole store.
+
+    Raises:
+        InvalidInputError, NotFoundError: an option is wrong, or there is no such world.
+    """
+    check_fading(limit, below)
     row = ROOT_ROW if world is None else find(reader, world, "nodes")
     chosen = settings or RetentionSettings()
     return fading(reader, moment, world=row, limit=limit, below=below, settings=chosen)

@@ -19,9 +19,8 @@ from worlddb.consolidate.consolidation_run import (
 )
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.model.address import Id
-from worlddb.model.drafts import Message, Summarizer
 from worlddb.model.inputs import Limits, from_micros
-from worlddb.model.records import EdgeDraft, Node
+from worlddb.model.records import EdgeDraft, Message, Node, Summarizer
 from worlddb.ontology.edge_types import LEFT_OUT
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, InsideRow

@@ -41,8 +41,7 @@ from worlddb.faces.call_parts import (
 )
 from worlddb.ingest.document_text import CHARS_MAX as DOCUMENT_CHARS_MAX
 from worlddb.model.address import Id, parse_prefix
-from worlddb.model.inputs import to_micros
-from worlddb.model.records import groups_of
+from worlddb.model.inputs import groups_of, to_micros
 
 EMPTY_IS_NONE = (
     *("text", "content", "time", "duration", "choice", "texts", "names", "object", "document"),

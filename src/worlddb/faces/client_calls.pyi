@@ -43,11 +43,10 @@ from worlddb.memory.scope_policies import (
     TrustSettings,
 )
 from worlddb.memory.scoped_graph import Decision, QueryInput
-from worlddb.model.drafts import Extractor
-from worlddb.model.inputs import Instant
-from worlddb.model.origin import Origin
+from worlddb.model.inputs import Instant, ScopeIds, ScopeKind
 from worlddb.model.proof import HistoryProof
-from worlddb.model.records import Branch, Branches, Diff, Edge, Identity, ScopeIds, ScopeKind
+from worlddb.model.records import Branch, Branches, Diff, Edge, Extractor, Identity
+from worlddb.model.text_safety import Origin
 from worlddb.ontology.registry import EdgeDeclaration
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan

@@ -27,7 +27,7 @@ from worlddb.faces.clients.client_catalog import (
 from worlddb.faces.clients.client_file import HOOK_CLIENTS, HookClient, programs_of, servers_in
 from worlddb.faces.face_settings import SERVER_REMEDY, Settings, chat_of, embedder_of, is_installed
 from worlddb.faces.user_paths import IN_MEMORY, VECTORS_END, data_directory, is_file, store_key
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain
 
 if TYPE_CHECKING:
     from worlddb.embed.embedder import Embedder

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from worlddb.embed.embedder import Embedder
     from worlddb.memory.memory import Memory
-    from worlddb.model.drafts import Extractor
+    from worlddb.model.records import Extractor
     from worlddb.models.chat_client import Chat
 
 

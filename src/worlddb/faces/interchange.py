@@ -25,9 +25,14 @@ from worlddb.ingest.draft_parts import QUARANTINE
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_view import DEFAULT_USER
-from worlddb.model.origin import ORIGINS, USER, less_trusted_of
 from worlddb.model.records import Node
-from worlddb.model.text_safety import without_secret_values, without_secrets
+from worlddb.model.text_safety import (
+    ORIGINS,
+    USER,
+    less_trusted_of,
+    without_secret_values,
+    without_secrets,
+)
 
 # One item of an import, and the functions that several formats use.
 

@@ -30,7 +30,7 @@ from worlddb import errors
 from worlddb.faces.call_parts import Call, Parameter
 from worlddb.ingest.draft_builder import plain
 from worlddb.model.address import Id
-from worlddb.model.drafts import Message
+from worlddb.model.records import Message
 
 PAUSE_S_MAX = 30.0  # The longest useful wait; after that the server is gone.
 IDLE_MAX = 8  # Idle connections that are kept open.

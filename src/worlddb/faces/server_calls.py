@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from worlddb.faces.call_parts import ORIGIN, SCOPES, Call, Parameter, flag, needed
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain
 
 # Token values: callers and tokens as the server shows them, without the value of any token.
 

@@ -22,7 +22,7 @@ from worlddb.errors import InvalidInputError, RejectedError, StorageError
 from worlddb.faces.user_paths import existing_store, tenant_key, tenant_key_file
 from worlddb.memory.memory import Memory
 from worlddb.memory.receipts import TENANT_ERASURE
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain
 
 if TYPE_CHECKING:
     from worlddb.faces.face_settings import Settings

@@ -29,8 +29,8 @@ from typing import Any, Literal
 
 from worlddb.errors import ConflictError, InvalidInputError, NotFoundError
 from worlddb.model.address import Id, content_key
-from worlddb.model.inputs import encode_text
-from worlddb.model.records import Commit, Node, Plain
+from worlddb.model.inputs import Plain, encode_text
+from worlddb.model.records import Commit, Node
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow
 

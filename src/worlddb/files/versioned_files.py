@@ -39,9 +39,8 @@ from worlddb.files.file_tree import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import Instant, from_micros, to_micros
-from worlddb.model.origin import SECRETS
 from worlddb.model.records import Node
-from worlddb.model.text_safety import secrets_in, without_secrets, without_sentences
+from worlddb.model.text_safety import SECRETS, secrets_in, without_secrets, without_sentences
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.node_filters import TrustLevels

@@ -58,9 +58,8 @@ from worlddb.language.proper_names import (
     unqualified,
 )
 from worlddb.model.address import Id, content_key
-from worlddb.model.drafts import DraftNode
 from worlddb.model.inputs import to_micros
-from worlddb.model.records import NOT_NAMED, NOW
+from worlddb.model.records import NOT_NAMED, NOW, DraftNode
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow
 from worlddb.view.visibility import NOWHERE, View, inside, moment_of

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.model.conditions import RANGES, Condition, comparison, flat, matches
-from worlddb.model.records import said_by
+from worlddb.model.inputs import said_by
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, Head
 

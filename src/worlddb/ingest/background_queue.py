@@ -25,8 +25,8 @@ from worlddb.identity.store_resolver import NameVectors, StoreResolver, name_ind
 from worlddb.index.search import Search
 from worlddb.ingest.plan import Guess, Outcome, propose, reuse_or_guesses
 from worlddb.model.address import Id
-from worlddb.model.inputs import Limits
-from worlddb.model.records import NOW, Plain, Proposal
+from worlddb.model.inputs import Limits, Plain
+from worlddb.model.records import NOW, Proposal
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW

@@ -22,16 +22,8 @@ from typing import NamedTuple
 from worlddb.errors import ConflictError, NotFoundError, RejectedError
 from worlddb.ingest.merge_conflicts import MergeConflict, TrunkWork, flag_conflicts
 from worlddb.model.address import ROOT_ID, Id, content_key
-from worlddb.model.inputs import Limits, from_micros
-from worlddb.model.records import (
-    NOW,
-    Branch,
-    Change,
-    Commit,
-    NodeDraft,
-    Plain,
-    decode_changes,
-)
+from worlddb.model.inputs import Limits, Plain, from_micros
+from worlddb.model.records import NOW, Branch, Change, Commit, NodeDraft, decode_changes
 from worlddb.ontology.registry import Registry
 from worlddb.store.backends import find_branch
 from worlddb.store.interface import Reader, Store

@@ -19,8 +19,8 @@ from worlddb.errors import ConflictError
 from worlddb.ingest.draft_parts import PartChanges
 from worlddb.ingest.extractors import MEMORY, SESSION, USER, chat_name, same_text, turn_key
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, DraftNode, Message
-from worlddb.model.records import APP, said_by
+from worlddb.model.inputs import APP, said_by
+from worlddb.model.records import Draft, DraftNode, Message
 from worlddb.store.interface import Reader
 from worlddb.store.rows import BodyRow
 

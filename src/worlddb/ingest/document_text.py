@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from blake3 import blake3
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain
 
 MARKDOWN, PLAIN, HTML = "text/markdown", "text/plain", "text/html"
 PDF = "application/pdf"

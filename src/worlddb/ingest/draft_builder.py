@@ -22,10 +22,9 @@ from typing import Any, NamedTuple, Protocol
 
 from worlddb.errors import InvalidInputError
 from worlddb.language.language_reader import Dated, Mention
-from worlddb.model.drafts import DraftEdge, DraftNode, Message, Span
 from worlddb.model.inputs import EPOCH, from_micros, to_micros
-from worlddb.model.origin import Origin, origin_of_write
-from worlddb.model.text_safety import without_contexts
+from worlddb.model.records import DraftEdge, DraftNode, Message, Span
+from worlddb.model.text_safety import Origin, origin_of_write, without_contexts
 
 Spans = dict[tuple[int, int, int], Span]
 """Spans by message, start and end, so that a stretch of text is evidence only once."""

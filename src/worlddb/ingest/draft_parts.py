@@ -25,9 +25,9 @@ from worlddb.identity.store_resolver import StoreResolver
 from worlddb.language.text_tokens import node_words
 from worlddb.language.word_forms import words_of
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, DraftEdge, Message
 from worlddb.model.inputs import to_micros
-from worlddb.model.origin import (
+from worlddb.model.records import Draft, DraftEdge, Message, Node
+from worlddb.model.text_safety import (
     FULL,
     INDEPENDENT,
     NOTE,
@@ -37,7 +37,6 @@ from worlddb.model.origin import (
     least_trusted,
     trust_level,
 )
-from worlddb.model.records import Node
 from worlddb.ontology.edge_types import LESS_TRUSTED
 from worlddb.store.interface import Reader
 from worlddb.view.node_filters import TrustLevels

@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from worlddb.errors import ConflictError, NotFoundError, WorldDBError
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Draft, Extractor, Message, Pending
-from worlddb.model.origin import check_origin
-from worlddb.model.records import DOCUMENT, WHOLES, Node
+from worlddb.model.records import DOCUMENT, WHOLES, Draft, Extractor, Message, Node, Pending
+from worlddb.model.text_safety import check_origin
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment

@@ -50,8 +50,8 @@ from worlddb.language.language_reader import (
     StatedRelation,
 )
 from worlddb.language.statement import Title, title_of
-from worlddb.model.drafts import Draft, DraftNode, Extractor, Message
-from worlddb.model.records import DOCUMENT, said_by
+from worlddb.model.inputs import said_by
+from worlddb.model.records import DOCUMENT, Draft, DraftNode, Extractor, Message
 
 Chat = Sequence[Message | Mapping[str, Any] | SdkMessage]
 Input = str | Message | Chat

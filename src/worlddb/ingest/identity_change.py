@@ -27,7 +27,8 @@ from worlddb.claims.claim_ends import (
 )
 from worlddb.errors import InvalidInputError, NotFoundError
 from worlddb.model.address import Id
-from worlddb.model.records import NOW, Commit, Node, Plain, Proposal, ProposalStatus
+from worlddb.model.inputs import Plain
+from worlddb.model.records import NOW, Commit, Node, Proposal, ProposalStatus
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import EdgeRow
 from worlddb.view.visibility import Moment, find, is_name_only, moment_of

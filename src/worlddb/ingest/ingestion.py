@@ -36,17 +36,26 @@ from worlddb.ingest.extractors import dated, spellings
 from worlddb.ingest.plan import Outcome, RefusedRelationError, Relation, WritePlan, apply, prepare
 from worlddb.ingest.write_request import NOTHING, Target, WorldDestination, WriteRequest
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Draft, Extracted, Extractor, Message, Pending
 from worlddb.model.inputs import (
     Instant,
     Limits,
+    Plain,
     check_choice,
     check_integer,
     from_micros,
     to_micros,
 )
-from worlddb.model.origin import Origin
-from worlddb.model.records import NOW, Commit, Plain, Proposal
+from worlddb.model.records import (
+    NOW,
+    Commit,
+    Draft,
+    Extracted,
+    Extractor,
+    Message,
+    Pending,
+    Proposal,
+)
+from worlddb.model.text_safety import Origin
 from worlddb.ontology.registry import Registry
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW

@@ -25,8 +25,8 @@ from typing import Any
 from worlddb.claims.claim import CLAIM_EDGE, replaces
 from worlddb.claims.claim_ends import claims_about, rivals
 from worlddb.model.address import Id
-from worlddb.model.drafts import DraftNode
-from worlddb.model.records import Plain, decode_changes
+from worlddb.model.inputs import Plain
+from worlddb.model.records import DraftNode, decode_changes
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, BodyRow, CommitRow
 from worlddb.view.visibility import Moment, accepted_class, is_name_only

@@ -53,8 +53,17 @@ from worlddb.ingest.extraction_queue import MEMORY, put_into_queue, remove_from_
 from worlddb.ingest.extractors import turn_key
 from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
-from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, to_metadata
-from worlddb.model.records import NOW, SCOPE, EdgeDraft, NodeDraft, born
+from worlddb.model.inputs import SCOPE, born
+from worlddb.model.records import (
+    NOW,
+    RELATION_TYPES,
+    Draft,
+    DraftEdge,
+    DraftNode,
+    EdgeDraft,
+    NodeDraft,
+    to_metadata,
+)
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import Moment, accepted_class, moment_of
 from worlddb.write.transaction import Transaction

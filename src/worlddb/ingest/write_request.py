@@ -19,10 +19,9 @@ from worlddb.identity.match_values import ResolverSettings, Tiebreaker
 from worlddb.ingest.draft_parts import Origins, PartChanges
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.model.address import Id, content_key
-from worlddb.model.drafts import Draft, Message
-from worlddb.model.inputs import encode_text
-from worlddb.model.origin import FULL, Origin, trust_level
-from worlddb.model.records import ScopeName
+from worlddb.model.inputs import ScopeName, encode_text
+from worlddb.model.records import Draft, Message
+from worlddb.model.text_safety import FULL, Origin, trust_level
 from worlddb.store.interface import Reader
 from worlddb.write.transaction import Transaction
 

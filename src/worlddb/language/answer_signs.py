@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.language.proper_names import TOWNS, is_given
-from worlddb.language.rival_frames import is_rival, may_be_rival
+from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import (
     CALENDAR,
     COPULAS,
@@ -548,7 +548,7 @@ def _frame_signs(basis: _OlderAnswer, whole: _LaterPart) -> dict[str, float]:
         "own other first": float(_opens_with_other(new.words, OWN, foreign)),
         "qualified": float(is_beside),
         "qualified instead": float(is_beside and whole.kept < 1),
-        "rival": float(may_be_rival(old.said, new.said) and is_rival(old.said, new.said)),
+        "rival": float(old.said.may_be_rival(new.said) and is_rival(old.said, new.said)),
     }
 
 

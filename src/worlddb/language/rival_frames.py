@@ -117,11 +117,6 @@ class RivalFrame(NamedTuple):
     is_change: bool
 
 
-def may_be_rival(old: Statement, new: Statement) -> bool:
-    """Return whether two statements begin or end alike; most pairs do not."""
-    return old.words[:2] == new.words[:2] or old.words[-2:] == new.words[-2:]
-
-
 def is_rival(old: Statement, new: Statement) -> bool:
     """Return whether two statements have one frame and two values, of which one can be true."""
     frame = frame_of(old, new) if new.is_so else None

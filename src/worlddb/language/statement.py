@@ -138,6 +138,10 @@ class Statement(NamedTuple):
         """Whether it is about the present: neither doubtful nor about an earlier time."""
         return not self.is_past and not self.is_doubtful
 
+    def may_be_rival(self, other: Statement) -> bool:
+        """Return whether both begin or end alike, as rival frames do; most pairs do not."""
+        return self.words[:2] == other.words[:2] or self.words[-2:] == other.words[-2:]
+
 
 def statement_of(text: str) -> Statement | None:
     """Return a text as a statement; None if it is long, a question, or has a web address."""

@@ -25,9 +25,8 @@ from worlddb.memory.scope_view import (
     successors,
 )
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.origin import Origin
-from worlddb.model.records import ScopeIds, ScopeName, groups_of
+from worlddb.model.inputs import Instant, ScopeIds, ScopeName, groups_of, to_micros
+from worlddb.model.text_safety import Origin
 from worlddb.view.visibility import NOWHERE, View
 from worlddb.world_db import WorldDB
 from worlddb.write.node_rows import HELD, HeldError

@@ -28,18 +28,20 @@ from worlddb.memory.reads import (
 from worlddb.memory.results import Page, ReadPage, Remembered, Scope, ScopePage
 from worlddb.memory.scope_view import CHUNK, CallerScopes, filtered_view, find_inside, page
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_choice, check_integer, to_micros
-from worlddb.model.records import (
+from worlddb.model.inputs import (
     KINDS,
     SCOPE,
-    WHOLES,
-    Node,
+    Instant,
     Plain,
     ScopeIds,
     ScopeKind,
+    check_choice,
+    check_integer,
     groups_of,
     scope_named,
+    to_micros,
 )
+from worlddb.model.records import WHOLES, Node
 from worlddb.model.retention_curve import RetentionSettings, retention
 from worlddb.store.rows import ROOT_ROW, RecallRow
 from worlddb.view.visibility import NOWHERE, Moment, View

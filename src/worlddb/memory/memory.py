@@ -26,7 +26,6 @@ from worlddb.ingest.ingestion import check_when
 from worlddb.memory import listings, prompt_context, receipts
 from worlddb.memory.branch_keeper import BranchKeeper
 from worlddb.memory.endings import MemoryEnder
-from worlddb.memory.memory_marks import PINNED, Marks
 from worlddb.memory.reads import MemoryReader
 from worlddb.memory.results import Remembered
 from worlddb.memory.scope_grants import GrantKeeper
@@ -35,9 +34,9 @@ from worlddb.memory.scope_view import CallerScopes
 from worlddb.memory.scoped_files import ScopedFiles, scope_files
 from worlddb.memory.scoped_graph import ScopedGraph
 from worlddb.memory.writes import MemoryWriter
-from worlddb.model.drafts import Extractor
-from worlddb.model.origin import Origin, less_trusted_of
-from worlddb.model.records import ScopeIds, groups_of
+from worlddb.model.inputs import ScopeIds, groups_of
+from worlddb.model.records import Extractor
+from worlddb.model.text_safety import Origin, less_trusted_of
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
@@ -263,7 +262,9 @@ class Memory:
             RejectedError: the scope is outside the bounds of this memory.
             StorageError: the store cannot be written.
         """
-        self._writer.mark(id, Marks(metadata={PINNED: True}, expires=None), scope)
+        from worlddb.memory.rewrites import pin_memory
+
+        pin_memory(self._writer, id, scope, pinned=True)
         return self.read(id, **scope)
 
     def unpin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
@@ -272,7 +273,9 @@ class Memory:
         Raises:
             InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
         """
-        self._writer.mark(id, Marks(metadata={PINNED: False}, expires=None), scope)
+        from worlddb.memory.rewrites import pin_memory
+
+        pin_memory(self._writer, id, scope, pinned=False)
         return self.read(id, **scope)
 
     recall = _of("_reader", MemoryReader.recall)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.draft_builder import name_key
 from worlddb.ingest.draft_parts import QUARANTINE
-from worlddb.model.drafts import Draft, DraftEdge, DraftNode, Extractor
 from worlddb.model.inputs import Instant, check_names, from_micros, to_micros
-from worlddb.model.origin import Origin
+from worlddb.model.records import Draft, DraftEdge, DraftNode, Extractor
+from worlddb.model.text_safety import Origin
 
 if TYPE_CHECKING:
     from worlddb.memory.writes import ScopeDestination

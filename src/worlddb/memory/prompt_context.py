@@ -20,8 +20,7 @@ from worlddb.memory.memory_marks import PINNED, TAGS
 from worlddb.memory.reads import MemoryReader, granted
 from worlddb.memory.results import PromptContext, Remembered
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_integer
-from worlddb.model.records import ScopeIds, said_by
+from worlddb.model.inputs import Instant, ScopeIds, check_integer, said_by
 from worlddb.model.text_safety import (
     CONTEXT_FOOT,
     CONTEXT_HEAD,

@@ -32,17 +32,17 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.conditions import condition_of
-from worlddb.model.inputs import Instant, check_integer, check_words
-from worlddb.model.origin import FULL, TRUSTS, least_trusted
-from worlddb.model.records import (
-    WHOLES,
-    AsOf,
+from worlddb.model.inputs import (
     Groups,
-    Node,
+    Instant,
     ScopeIds,
     ScopeName,
+    check_integer,
+    check_words,
     said_by,
 )
+from worlddb.model.records import WHOLES, AsOf, Node
+from worlddb.model.text_safety import FULL, TRUSTS, least_trusted
 from worlddb.recall.hits import Hit, Recall, tokens_in
 from worlddb.store.interface import Reader
 from worlddb.view.node_filters import TrustLevels

@@ -46,9 +46,16 @@ from worlddb.memory.results import Remembered
 from worlddb.memory.scope_sight import OwnHistory
 from worlddb.memory.scope_view import CallerScopes, generations, one_scope, page
 from worlddb.model.address import BLIND_BYTES, EMPTY, Id
-from worlddb.model.inputs import from_micros, to_micros
+from worlddb.model.inputs import (
+    Groups,
+    Plain,
+    ScopeIds,
+    ScopeName,
+    from_micros,
+    groups_of,
+    to_micros,
+)
 from worlddb.model.proof import HistoryProof
-from worlddb.model.records import Groups, Plain, ScopeIds, ScopeName, groups_of
 from worlddb.recall.hits import Recall
 from worlddb.store.interface import Reader
 from worlddb.world_db import WorldDB

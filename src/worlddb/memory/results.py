@@ -9,16 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from worlddb.audit.read_audit import ReadEntry
 from worlddb.model.address import Id
-from worlddb.model.origin import Trust
-from worlddb.model.records import (
-    Commit,
-    Plain,
-    Problem,
-    Proposal,
-    ProposalStatus,
-    ScopeKind,
-    ScopeName,
-)
+from worlddb.model.inputs import Plain, ScopeKind, ScopeName
+from worlddb.model.records import Commit, Problem, Proposal, ProposalStatus
+from worlddb.model.text_safety import Trust
 from worlddb.ontology.registry import EdgeDeclaration
 
 T = TypeVar("T")

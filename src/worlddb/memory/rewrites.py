@@ -27,7 +27,7 @@ from worlddb.ingest.document_text import (
 from worlddb.ingest.draft_parts import OF_WHOLE, PartChanges
 from worlddb.ingest.extractors import SESSION, messages_of, same_text, turn_key
 from worlddb.ingest.write_request import Target, WriteRequest
-from worlddb.memory.memory_marks import Marks, StatedTerms, WriteTerms, marks_of
+from worlddb.memory.memory_marks import PINNED, Marks, StatedTerms, WriteTerms, marks_of
 from worlddb.memory.results import Written
 from worlddb.memory.scope_view import (
     CallerScopes,
@@ -43,10 +43,9 @@ from worlddb.memory.writes import (
     ScopeDestination,
 )
 from worlddb.model.address import Id, content_key
-from worlddb.model.drafts import Draft, Message
-from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import origin_of_write
-from worlddb.model.records import DOCUMENT, NOW, WHOLES, Groups, Node
+from worlddb.model.inputs import Groups, Instant, encode_metadata, from_micros, to_micros
+from worlddb.model.records import DOCUMENT, NOW, WHOLES, Draft, Message, Node
+from worlddb.model.text_safety import origin_of_write
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
 
@@ -131,6 +130,16 @@ def refuse_ended(view: View, row: int, node: Node, whole: bool = False) -> None:
     by = ", ".join(ident.short for ident in successors(view, row))
     reason = f"was superseded by {by}; use that one" if by else "was retired; write a new memory"
     raise ConflictError(f"memory {node.id.short} {reason}")
+
+
+def pin_memory(
+    writer: MemoryWriter, id: bytes | str, scope: Mapping[str, Any], *, pinned: bool
+) -> None:
+    """Write whether a memory is pinned; see `Memory.pin`."""
+    with writer.scopes.viewing(writer.scopes.reach(scope), ended=True) as view:
+        row, old = find_memory(view, id)
+        refuse_ended(view, row, old, whole=True)
+    writer.write_marks(old, (), Marks(metadata={PINNED: pinned}, expires=None))
 
 
 def write_amendment(

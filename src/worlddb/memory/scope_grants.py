@@ -27,20 +27,23 @@ from worlddb.memory.scope_view import (
     refuse_untrusted,
 )
 from worlddb.model.address import Id, content_key
-from worlddb.model.inputs import Instant, check_choice, from_micros, to_micros
-from worlddb.model.origin import Origin
-from worlddb.model.records import (
+from worlddb.model.inputs import (
     SCOPE,
     Groups,
-    Node,
+    Instant,
     Plain,
     ScopeIds,
     ScopeKind,
     ScopeName,
     born,
+    check_choice,
+    from_micros,
     groups_of,
     scope_named,
+    to_micros,
 )
+from worlddb.model.records import Node
+from worlddb.model.text_safety import Origin
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.world_db import WorldDB

@@ -38,9 +38,19 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.drafts import Message
-from worlddb.model.inputs import check_choice, check_integer, from_micros
-from worlddb.model.origin import (
+from worlddb.model.inputs import (
+    SCOPE,
+    Plain,
+    ScopeIds,
+    ScopeName,
+    check_choice,
+    check_integer,
+    from_micros,
+    groups_of,
+    scope_named,
+)
+from worlddb.model.records import Message
+from worlddb.model.text_safety import (
     DEFAULT_TRUST,
     FULL,
     SECRETS,
@@ -48,11 +58,6 @@ from worlddb.model.origin import (
     Origin,
     check_trust,
     trust_level,
-)
-from worlddb.model.records import SCOPE, Plain, ScopeIds, ScopeName, groups_of, scope_named
-from worlddb.model.text_safety import (
-    secrets_in,
-    texts_of,
     without_secret_values,
     without_secrets,
     without_sentences,
@@ -318,22 +323,21 @@ def _policy(scope: ScopeName, metadata: Mapping[str, Any]) -> RetentionPolicy:
 
 # Secret check: keys, tokens, passwords and card numbers in a text.
 #
-# Every write looks for a hint (`MAYBE`), which costs a few microseconds. Only a text with a hint is
-# searched for secrets, and only a text with secrets reads the rule of its scope.
+# Every write looks for a hint (`may_be_secret`), which costs a few microseconds. Only a text with a
+# hint is searched for secrets, and only a text with secrets comes here, to the rule of its scope.
 
 
 def checked(
-    writer: MemoryWriter, messages: Sequence[Message], scope: Mapping[str, Any]
+    writer: MemoryWriter,
+    messages: Sequence[Message],
+    scope: Mapping[str, Any],
+    kinds: tuple[str, ...],
 ) -> tuple[list[Message], tuple[str, ...]]:
-    """Return messages as the scope's rule requires, and the kinds of secrets found.
+    """Return messages with secrets as the scope's rule requires, and the kinds to report.
 
     Raises:
         RejectedError: the scope refuses texts with secrets, or nothing is left of them.
     """
-    said = (text for one in messages for text in (one.text, one.speaker, one.id or ""))
-    kinds = {one.kind: None for text in said for one in secrets_in(text)}
-    if not kinds:
-        return list(messages), ()
     told = ", ".join(kinds)
     rule = _rule(writer, scope, told)
     if rule in ("mask", "leave_out"):
@@ -350,11 +354,14 @@ def checked(
         messages = [one for one in messages if one.text.strip()]
         if not messages:
             raise RejectedError(f"the text has nothing but a secret ({told})")
-    return list(messages), () if rule == "keep" else tuple(kinds)
+    return list(messages), () if rule == "keep" else kinds
 
 
 def checked_values(
-    writer: MemoryWriter, values: tuple[Any, ...], scope: Mapping[str, Any]
+    writer: MemoryWriter,
+    values: tuple[Any, ...],
+    scope: Mapping[str, Any],
+    kinds: tuple[str, ...],
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Return the values beside a text (metadata, names, tags) as the rule requires, and kinds.
 
@@ -363,20 +370,19 @@ def checked_values(
     Raises:
         RejectedError: the scope refuses texts with secrets.
     """
-    kinds: dict[str, None] = {}
-    for text in texts_of(values):
-        kinds.update((one.kind, None) for one in secrets_in(text))
-    if not kinds:
-        return values, ()
     rule = _rule(writer, scope, ", ".join(kinds))
     if rule in ("mask", "leave_out"):
         gone = rule == "leave_out"
         values = tuple(without_secret_values(one, leave_out=gone) for one in values)
-    return values, () if rule == "keep" else tuple(kinds)
+    return values, () if rule == "keep" else kinds
 
 
 def _rule(writer: MemoryWriter, scope: Mapping[str, Any], told: str) -> str:
+    """Return the rule of a scope for texts with secrets.
 
+    Raises:
+        RejectedError: the scope refuses them.
+    """
     rule = settings_in(writer, scope).secrets
     if rule == "refuse":
         raise RejectedError(f"the text has a secret ({told}); leave it out, then write it again")

@@ -13,9 +13,9 @@ from worlddb.audit.undo import CommitEffects
 from worlddb.errors import ConflictError, InvalidInputError, RejectedError
 from worlddb.memory.results import MergeProposal, ToldConflict
 from worlddb.memory.scope_view import CallerScopes, generations
-from worlddb.model.address import Id
-from worlddb.model.inputs import to_micros
-from worlddb.model.records import GENESIS, SCOPE, Change, Commit, Conflict, Groups, Proposal
+from worlddb.model.address import GENESIS, Id
+from worlddb.model.inputs import SCOPE, Groups, to_micros
+from worlddb.model.records import Change, Commit, Conflict, Proposal
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW, CommitRow
 from worlddb.view import visibility as lookup

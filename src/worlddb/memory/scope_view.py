@@ -18,24 +18,21 @@ from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.ingest.write_request import KEY
 from worlddb.model.address import EMPTY, ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
-from worlddb.model.inputs import Instant, to_micros
-from worlddb.model.origin import FULL, Origin, trust_level
-from worlddb.model.records import (
+from worlddb.model.inputs import (
     KINDS,
     SCOPE,
     SCOPES_CACHED,
-    WHOLES,
-    AsOf,
-    Change,
-    Commit,
     Groups,
-    Node,
+    Instant,
     ScopeKind,
     ScopeName,
     groups_of,
     scope_id,
     scope_named,
+    to_micros,
 )
+from worlddb.model.records import WHOLES, AsOf, Change, Commit, Node
+from worlddb.model.text_safety import FULL, Origin, trust_level
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, ListedOnly
 from worlddb.view.node_filters import TrustLevels

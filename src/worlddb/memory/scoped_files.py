@@ -13,9 +13,9 @@ from worlddb.ingest.draft_parts import repeated_origins
 from worlddb.memory.scope_view import generations
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant
-from worlddb.model.origin import INDEPENDENT
-from worlddb.model.records import NOW, SCOPE, ScopeIds, born
+from worlddb.model.inputs import SCOPE, Instant, ScopeIds, born
+from worlddb.model.records import NOW
+from worlddb.model.text_safety import INDEPENDENT
 from worlddb.store.interface import Reader
 from worlddb.view.visibility import View, moment_of
 from worlddb.write.transaction import Transaction

@@ -50,19 +50,9 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.address import Id
-from worlddb.model.inputs import Instant, check_choice, check_integer, to_micros
-from worlddb.model.origin import Origin
-from worlddb.model.records import (
-    NOW,
-    Commit,
-    Diff,
-    Edge,
-    Groups,
-    Identity,
-    Node,
-    ProposalStatus,
-    ScopeIds,
-)
+from worlddb.model.inputs import Groups, Instant, ScopeIds, check_choice, check_integer, to_micros
+from worlddb.model.records import NOW, Commit, Diff, Edge, Identity, Node, ProposalStatus
+from worlddb.model.text_safety import Origin
 from worlddb.ontology.edge_types import default_handlers
 from worlddb.ontology.registry import EdgeDeclaration
 from worlddb.query.pipeline import Subgraph

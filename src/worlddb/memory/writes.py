@@ -52,16 +52,29 @@ from worlddb.memory.memory_marks import (
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
-    find_memory,
     further_bounds,
     scopes_of,
     world_of,
 )
 from worlddb.model.address import Id
-from worlddb.model.drafts import Draft, Extractor, Message
-from worlddb.model.inputs import Instant, encode_metadata, from_micros, to_micros
-from worlddb.model.origin import Origin, check_origin, less_trusted_of, origin_of_write
-from worlddb.model.records import Commit, Groups, Node, ScopeIds, ScopeName
+from worlddb.model.inputs import (
+    Groups,
+    Instant,
+    ScopeIds,
+    ScopeName,
+    encode_metadata,
+    from_micros,
+    to_micros,
+)
+from worlddb.model.records import Commit, Draft, Extractor, Message, Node
+from worlddb.model.text_safety import (
+    Origin,
+    check_origin,
+    less_trusted_of,
+    origin_of_write,
+    secret_kinds,
+    texts_of,
+)
 from worlddb.store.interface import Reader
 
 if TYPE_CHECKING:
@@ -203,7 +216,7 @@ class _NewText:
             draft = chat_draft(draft, fresh, session=self.destination.continues_session(fresh))
             parts = changes_of_turns(draft, fresh, self.first_memory)
         draft = draft if terms.names is None else terms.names.added_to(draft)
-        draft = terms.marks.ending(draft)
+        draft = draft if terms.marks is NO_MARKS else terms.marks.ending(draft)
         return self.asked(
             draft=draft if self.growth is None else without_session(draft),
             memory=draft.nodes[0].key,
@@ -370,9 +383,12 @@ class MemoryWriter:
         self, messages: list[Message], scope: Mapping[str, Any]
     ) -> tuple[list[Message], tuple[str, ...]]:
         """Apply the scope's rule for secrets to messages; return the kinds of secrets found."""
+        said = (text for one in messages for text in (one.text, one.speaker, one.id or ""))
+        if not (kinds := secret_kinds(said)):
+            return messages, ()
         from worlddb.memory.scope_policies import checked
 
-        return checked(self, messages, scope)
+        return checked(self, messages, scope, kinds)
 
     def without_secret_values(
         self, values: tuple[Any, ...], scope: Mapping[str, Any]
@@ -381,7 +397,8 @@ class MemoryWriter:
         from worlddb.memory.scope_policies import checked_values
 
         try:
-            return checked_values(self, values, scope)
+            kinds = secret_kinds(texts_of(values))
+            return checked_values(self, values, scope, kinds) if kinds else (values, ())
         except ValueError as error:  # Python cannot print numbers of more than 4,300 digits.
             raise InvalidInputError(f"metadata: not JSON data: {error}") from None
 
@@ -509,19 +526,6 @@ class MemoryWriter:
             at=at, source=source, marks=marks, extractor=extractor, origin=origin, scope=scope
         )
         return write_amendment(self, id, text, stated)
-
-    def mark(self, id: bytes | str, marks: Marks, scope: Mapping[str, Any]) -> None:
-        """Write metadata and expiry of a memory; see `Memory.pin`.
-
-        Raises:
-            InvalidInputError, NotFoundError, ConflictError, RejectedError, StorageError: as `pin`.
-        """
-        from worlddb.memory.rewrites import refuse_ended
-
-        with self.scopes.viewing(self.scopes.reach(scope), ended=True) as view:
-            row, old = find_memory(view, id)
-            refuse_ended(view, row, old, whole=True)
-        self.write_marks(old, (), marks)
 
     def write_marks(self, old: Node, names: Sequence[ScopeName], given: Marks) -> Written:
         """Write metadata and expiry of a memory; its text stays, its end can only be earlier."""

@@ -1,4 +1,4 @@
-"""Address: how a node, an edge and a set of them become 32 bytes of blake3.
+"""Address: how a node, an edge, a set of them and a commit become 32 bytes of blake3.
 
 The layout is language-neutral and frozen (`tests/format` pins golden values):
 
@@ -30,6 +30,15 @@ byte string that begins with a 32-byte address: `id ‖ state` for a child, `id`
 
 where Sᵢ holds the members whose address has nibble i at depth d, and the empty set is the bucket
 of width 0. Equal sets have equal digests; one change touches one bucket and the forks above it.
+
+The journal chains commits by hash:
+
+    commit = blake3( field("worlddb.commit.2") ‖ field(previous commit) ‖ field(int(seq))
+                     ‖ field(int(time)) ‖ field(actor) ‖ field(root state)
+                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes)
+                     ‖ field(blind) )
+
+All bytes of the hash are explained in docs/concepts/format.md.
 """
 
 from __future__ import annotations
@@ -37,8 +46,9 @@ from __future__ import annotations
 import re
 import struct
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from blake3 import blake3
 
@@ -322,3 +332,68 @@ ROOT_TYPE = "World"
 ROOT_NAME = "root"
 ROOT_ID = Id(node_address(ROOT_TYPE, ROOT_NAME.encode(), b"", 0))
 """The root world of every store is born at the epoch, so its id is the same everywhere."""
+
+# -- the journal -----------------------------------------------------------------------------------
+
+GENESIS = Id(bytes(32))
+"""The hash that the first commit has as its predecessor."""
+NO_INT = b"\0"
+"""The encoding of an absent integer; precomputed, because most records have one."""
+_COMMIT = encode_field(b"worlddb.commit.1")
+_BLIND_COMMIT = encode_field(b"worlddb.commit.2")
+
+
+def optional_int(value: int | None) -> bytes:
+    """Return an integer that may be absent, in an unambiguous encoding."""
+    return NO_INT if value is None else b"\1" + pack_int(value)
+
+
+def node_record(ident: bytes, parent: bytes, valid_from: int, valid_to: int | None) -> bytes:
+    """Return the birth record of a node: its parent and its first validity."""
+    end = NO_INT if valid_to is None else optional_int(valid_to)
+    return b"".join((ident, parent, pack_int(valid_from), end))
+
+
+def edge_record(ident: bytes, valid_to: int | None) -> bytes:
+    """Return the birth record of an edge; the rest of the edge is in its address."""
+    return ident + (NO_INT if valid_to is None else optional_int(valid_to))
+
+
+def note_record(node: bytes, kind: str, text: str) -> bytes:
+    """Return the record of a note (alias, source, …) of a node."""
+    return node + encode_field(kind.encode()) + encode_field(text.encode())
+
+
+def state_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return the digest of the (id, new state) pairs of a commit."""
+    hasher = blake3()
+    for ident, state in sorted(states):
+        hasher.update(ident + state)
+    return hasher.digest()
+
+
+def commit_hash(
+    previous: bytes,
+    seq: int,
+    time: int,
+    actor: str,
+    root_state: bytes,
+    digests: Mapping[str, Any],
+    changes: str,
+    blind: bytes = b"",
+) -> bytes:
+    """Return a commit's hash; `digests` has nodes, edges, notes and states."""
+    parts = (
+        previous,
+        pack_int(seq),
+        pack_int(time),
+        actor.encode(),
+        root_state,
+        digests["nodes"],
+        digests["edges"],
+        digests["notes"],
+        digests["states"],
+        changes.encode(),
+    )
+    fields = b"".join(map(encode_field, (*parts, blind) if blind else parts))
+    return blake3((_BLIND_COMMIT if blind else _COMMIT) + fields).digest()

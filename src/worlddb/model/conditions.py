@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.inputs import to_micros
-from worlddb.model.records import Node, said_by
+from worlddb.model.inputs import said_by, to_micros
+from worlddb.model.records import Node
 
 CONDITIONS_MAX = 100  # more than a person writes; each costs a comparison per node
 DEPTH_MAX = 8  # deeper nesting is a mistake of a program, and costs stack

@@ -1,5 +1,6 @@
-"""Inputs: checks a caller's values and converts them to what is stored.
+"""Inputs: checks a caller's values, converts them to what is stored, and returns values as JSON.
 
+Scopes are named by the arguments of a call (`user_id="ada"`); their ids follow from their names.
 Times are aware datetimes outside and integer microseconds UTC inside. Everything that reaches an
 address or the disk passes these checks first, so bad input is refused before anything is written.
 """
@@ -8,15 +9,16 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from worlddb.errors import CorruptionError, InvalidInputError, StorageError
-from worlddb.model.address import ID_BYTES, Id
+from worlddb.model.address import ID_BYTES, Id, node_address
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -291,3 +293,157 @@ def premises_of(metadata: str) -> list[Id]:
         return []
     whole = (item for item in named if isinstance(item, str) and len(item) == 2 * ID_BYTES)
     return [Id(item) for item in whole if not set(item) - set("0123456789abcdef")]
+
+
+# -- values as JSON --------------------------------------------------------------------------------
+
+_AS_THEY_ARE = frozenset((str, int, float, bool, type(None)))
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in _AS_THEY_ARE:
+        return value
+    if isinstance(value, Id):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+class Plain:
+    """Gives a frozen value its JSON form: ids as hex, times as ISO-8601."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the value as plain JSON data."""
+        names: Sequence[str] = type(self).__dataclass_fields__  # type: ignore[attr-defined]
+        found = {name: getattr(self, name) for name in names}
+        for name, value in found.items():
+            if type(value) not in _AS_THEY_ARE:  # Most fields need no conversion.
+                found[name] = _plain(value)
+        return found
+
+
+# -- scopes and speakers ---------------------------------------------------------------------------
+
+ScopeKind = Literal["user", "agent", "app", "run"]
+KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
+"""From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
+SCOPE = "Scope"
+VALUE_BYTES_MAX = 512
+"""Bytes; longer than any id or address of a user. It becomes the name of a node."""
+VALUES_MAX = 100
+"""Scopes of one kind that a call may name; each costs a look-up."""
+Ids = str | Sequence[str] | None
+SCOPES_CACHED = 4_096
+"""Scopes whose ids are cached: the callers of a busy server, at 200 bytes each."""
+
+
+class ScopeIds(TypedDict, total=False):
+    """The arguments that name scopes: one value of a kind, or several."""
+
+    user_id: Ids
+    agent_id: Ids
+    app_id: Ids
+    run_id: Ids
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ScopeName(Plain):
+    """A scope: its kind and its value, written `user:ada`."""
+
+    kind: ScopeKind
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.value}"
+
+    def ids(self) -> ScopeIds:
+        """Return the argument that names only this scope."""
+        ids: ScopeIds = {f"{self.kind}_id": self.value}  # type: ignore[misc]
+        return ids
+
+    def id(self, generation: int = 0) -> Id:
+        """Return the id of this scope's node."""
+        return scope_id(self, generation)
+
+
+@lru_cache(maxsize=SCOPES_CACHED)
+def scope_id(scope: ScopeName, generation: int = 0) -> Id:
+    """Return the id of a scope's node."""
+    return Id(node_address(SCOPE, str(scope).encode(), b"", generation))
+
+
+Groups = tuple[tuple[ScopeName, ...], ...]
+"""Scopes by kind. A memory must be inside one scope of every group."""
+
+
+def born(generation: int) -> datetime:
+    """Return the time of creation of the scopes of a generation."""
+    return from_micros(generation)
+
+
+def scope_named(name: str) -> ScopeName:
+    """Return a scope from the name of its node."""
+    kind, colon, value = name.partition(":") if isinstance(name, str) else ("", "", "")
+    for scope_kind in KINDS:
+        if kind == scope_kind and colon:
+            return _scope(scope_kind, value)
+    raise InvalidInputError(
+        f"{name!r:.100} is not a scope; write it as user:ada, with one of {KINDS}"
+    )
+
+
+def groups_of(given: Mapping[str, Any]) -> Groups:
+    """Return the scopes that `user_id=…, agent_id=…, app_id=…, run_id=…` name, by kind."""
+    unknown = sorted(given.keys() - {f"{kind}_id" for kind in KINDS})
+    if unknown:
+        raise TypeError(
+            f"unknown argument {unknown[0]!r}; name scopes by user_id, agent_id, app_id, run_id"
+        )
+    groups = []
+    for kind in KINDS:
+        values = given.get(f"{kind}_id")
+        if values is None:
+            continue
+        listed = [values] if isinstance(values, str) else values
+        if isinstance(listed, Mapping | bytes) or not isinstance(listed, Iterable):
+            raise InvalidInputError(f"{kind}_id: give text or a list of texts, not {values!r:.100}")
+        names = tuple(sorted({_scope(kind, value) for value in listed}))
+        if not 0 < len(names) <= VALUES_MAX:
+            raise InvalidInputError(f"{kind}_id: give 1 to {VALUES_MAX} values, or leave it out")
+        groups.append(names)
+    return tuple(groups)
+
+
+def _scope(kind: ScopeKind, value: str) -> ScopeName:
+    encode_text(value, f"{kind}_id", VALUE_BYTES_MAX)
+    # Two spellings of one letter would make two users that look the same.
+    value = unicodedata.normalize("NFC", value)
+    if not value or value != value.strip():
+        raise InvalidInputError(
+            f"{kind}_id: {value!r:.100} is empty or has white space around it; give it without"
+        )
+    if not value.isprintable():
+        raise InvalidInputError(f"{kind}_id: {value!r:.100} has control characters; remove them")
+    return ScopeName(kind, value)
+
+
+APP = "app"
+_OF_APP = frozenset({"system", "developer"})
+
+
+def said_by(speaker: str) -> str:
+    """Return the speaker to store and show for a text.
+
+    The roles of an app's own instructions are not speakers: a model that reads "system: …" among
+    its memories may follow the text as an instruction.
+    """
+    # By its letters: "[System]:" and "sys\u200btem" look the same to a model.
+    letters = filter(str.isalpha, unicodedata.normalize("NFKC", speaker))
+    return APP if "".join(letters).casefold() in _OF_APP else speaker

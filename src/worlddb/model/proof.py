@@ -28,7 +28,7 @@ from worlddb.model.address import (
     fork_digest,
     node_address,
 )
-from worlddb.model.records import Plain
+from worlddb.model.inputs import Plain
 
 # History proof: that a later state of the journal only added commits to an earlier one.
 #

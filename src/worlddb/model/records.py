@@ -1,36 +1,25 @@
-"""Records: the public values, and how the journal hashes them.
+"""Records: the public values: nodes, edges, commits, a query as plain data, and drafts.
 
-Nodes, edges, commits and scopes; drafts; a query as plain data. All are frozen. `to_dict` returns
-the JSON form of those that a caller gets.
+All are frozen. `to_dict` returns the JSON form of those that a caller gets.
 
-The journal chains commits by hash:
-
-    commit = blake3( field("worlddb.commit.2") ‖ field(previous commit) ‖ field(int(seq))
-                     ‖ field(int(time)) ‖ field(actor) ‖ field(root state)
-                     ‖ field(nodes) ‖ field(edges) ‖ field(notes) ‖ field(states) ‖ field(changes)
-                     ‖ field(blind) )
-
-Not here: `field`, `int` and the addresses (`model/address.py`); all bytes of the hash are explained
-in docs/concepts/format.md.
+A draft is what an extractor reads in a text, before names are resolved and anything is written. It
+refers to its own nodes by `key`, which has no meaning outside it. Everything read from the text has
+the spans it was read from. `Pending` and `Extracted` are for texts whose extraction waits; a
+`Summarizer` takes the same messages as an `Extractor`.
 """
 
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
-
-from blake3 import blake3
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from worlddb.errors import InvalidInputError
-from worlddb.model.address import Id, encode_field, node_address, pack_int
-from worlddb.model.inputs import Instant, encode_text, from_micros
-from worlddb.model.origin import FULL, least_trusted, trust_level
-from worlddb.model.text_safety import visible
+from worlddb.model.address import Id
+from worlddb.model.inputs import SCOPE, Instant, Plain, said_by
+from worlddb.model.text_safety import FULL, Origin, least_trusted, trust_level, visible
 
 if TYPE_CHECKING:
     from worlddb.model.conditions import Condition
@@ -50,45 +39,6 @@ OpKind = Literal[
     "prefer_summaries",
     "limit",
 ]
-
-GENESIS = Id(bytes(32))
-"""The hash that the first commit has as its predecessor."""
-NO_INT = b"\0"
-"""The encoding of an absent integer; precomputed, because most records have one."""
-_COMMIT = encode_field(b"worlddb.commit.1")
-_BLIND_COMMIT = encode_field(b"worlddb.commit.2")
-
-
-_AS_THEY_ARE = frozenset((str, int, float, bool, type(None)))
-
-
-def _plain(value: Any) -> Any:
-    if type(value) in _AS_THEY_ARE:
-        return value
-    if isinstance(value, Id):
-        return str(value)
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return value.to_dict() if hasattr(value, "to_dict") else value
-
-
-class Plain:
-    """Gives a frozen value its JSON form: ids as hex, times as ISO-8601."""
-
-    __slots__ = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the value as plain JSON data."""
-        names: Sequence[str] = type(self).__dataclass_fields__  # type: ignore[attr-defined]
-        found = {name: getattr(self, name) for name in names}
-        for name, value in found.items():
-            if type(value) not in _AS_THEY_ARE:  # Most fields need no conversion.
-                found[name] = _plain(value)
-        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,35 +328,6 @@ class Query:
     summary_edges: frozenset[str] = frozenset()
 
 
-def optional_int(value: int | None) -> bytes:
-    """Return an integer that may be absent, in an unambiguous encoding."""
-    return NO_INT if value is None else b"\1" + pack_int(value)
-
-
-def node_record(ident: bytes, parent: bytes, valid_from: int, valid_to: int | None) -> bytes:
-    """Return the birth record of a node: its parent and its first validity."""
-    end = NO_INT if valid_to is None else optional_int(valid_to)
-    return b"".join((ident, parent, pack_int(valid_from), end))
-
-
-def edge_record(ident: bytes, valid_to: int | None) -> bytes:
-    """Return the birth record of an edge; the rest of the edge is in its address."""
-    return ident + (NO_INT if valid_to is None else optional_int(valid_to))
-
-
-def note_record(node: bytes, kind: str, text: str) -> bytes:
-    """Return the record of a note (alias, source, …) of a node."""
-    return node + encode_field(kind.encode()) + encode_field(text.encode())
-
-
-def state_digest(states: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the digest of the (id, new state) pairs of a commit."""
-    hasher = blake3()
-    for ident, state in sorted(states):
-        hasher.update(ident + state)
-    return hasher.digest()
-
-
 def encode_changes(changes: Sequence[Change]) -> str:
     """Return changes as the JSON text that is stored and hashed."""
     if not changes:
@@ -429,39 +350,6 @@ def has_erased(changes: str) -> bool:
     return '["erase",' in changes
 
 
-def commit_hash(
-    previous: bytes,
-    seq: int,
-    time: int,
-    actor: str,
-    root_state: bytes,
-    digests: Mapping[str, Any],
-    changes: str,
-    blind: bytes = b"",
-) -> bytes:
-    """Return a commit's hash; `digests` has nodes, edges, notes and states."""
-    parts = (
-        previous,
-        pack_int(seq),
-        pack_int(time),
-        actor.encode(),
-        root_state,
-        digests["nodes"],
-        digests["edges"],
-        digests["notes"],
-        digests["states"],
-        changes.encode(),
-    )
-    fields = b"".join(map(encode_field, (*parts, blind) if blind else parts))
-    return blake3((_BLIND_COMMIT if blind else _COMMIT) + fields).digest()
-
-
-# -- scopes ----------------------------------------------------------------------------------------
-
-ScopeKind = Literal["user", "agent", "app", "run"]
-KINDS: tuple[ScopeKind, ...] = ("user", "agent", "app", "run")
-"""From the longest-lived to the shortest; a memory lives in the first kind that a call names."""
-SCOPE = "Scope"
 WHOLES = {"Session": "Turn", "Document": "Passage"}
 """Types of worlds that are one memory, and the types of the parts with its text."""
 DOCUMENT = "document"
@@ -469,118 +357,177 @@ DOCUMENT = "document"
 NOT_NAMED = frozenset({"World", SCOPE, "Session", "Turn", "Passage"})
 """Types whose name is a speaker, an owner or a heading, not the name of the node."""
 NAME_CHARS_MAX = 120  # a longer name is a sentence; the resolver reads no more than 100 letters
-VALUE_BYTES_MAX = 512
-"""Bytes; longer than any id or address of a user. It becomes the name of a node."""
-VALUES_MAX = 100
-"""Scopes of one kind that a call may name; each costs a look-up."""
-
-Ids = str | Sequence[str] | None
 
 
-SCOPES_CACHED = 4_096
-"""Scopes whose ids are cached: the callers of a busy server, at 200 bytes each."""
+# -- drafts ----------------------------------------------------------------------------------------
+
+ATTRIBUTE = "attribute:"
+"""Prefix of the metadata key of a node's attribute."""
+RELATION_TYPES = ("contradicts", "causes", "precedes", "instance_of", "subtype_of", "implies")
+"""The edge types that a text may state between two nodes. An edge that is refused is left out."""
 
 
-class ScopeIds(TypedDict, total=False):
-    """The arguments that name scopes: one value of a kind, or several."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message(Plain):
+    """A text by a speaker, with its time and the message's id, if known.
 
-    user_id: Ids
-    agent_id: Ids
-    app_id: Ids
-    run_id: Ids
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class ScopeName(Plain):
-    """A scope: its kind and its value, written `user:ada`."""
-
-    kind: ScopeKind
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.value}"
-
-    def ids(self) -> ScopeIds:
-        """Return the argument that names only this scope."""
-        ids: ScopeIds = {f"{self.kind}_id": self.value}  # type: ignore[misc]
-        return ids
-
-    def id(self, generation: int = 0) -> Id:
-        """Return the id of this scope's node."""
-        return scope_id(self, generation)
-
-
-@lru_cache(maxsize=SCOPES_CACHED)
-def scope_id(scope: ScopeName, generation: int = 0) -> Id:
-    """Return the id of a scope's node."""
-    return Id(node_address(SCOPE, str(scope).encode(), b"", generation))
-
-
-Groups = tuple[tuple[ScopeName, ...], ...]
-"""Scopes by kind. A memory must be inside one scope of every group."""
-
-
-def born(generation: int) -> datetime:
-    """Return the time of creation of the scopes of a generation."""
-    return from_micros(generation)
-
-
-def scope_named(name: str) -> ScopeName:
-    """Return a scope from the name of its node."""
-    kind, colon, value = name.partition(":") if isinstance(name, str) else ("", "", "")
-    for scope_kind in KINDS:
-        if kind == scope_kind and colon:
-            return _scope(scope_kind, value)
-    raise InvalidInputError(
-        f"{name!r:.100} is not a scope; write it as user:ada, with one of {KINDS}"
-    )
-
-
-def groups_of(given: Mapping[str, Any]) -> Groups:
-    """Return the scopes that `user_id=…, agent_id=…, app_id=…, run_id=…` name, by kind."""
-    unknown = sorted(given.keys() - {f"{kind}_id" for kind in KINDS})
-    if unknown:
-        raise TypeError(
-            f"unknown argument {unknown[0]!r}; name scopes by user_id, agent_id, app_id, run_id"
-        )
-    groups = []
-    for kind in KINDS:
-        values = given.get(f"{kind}_id")
-        if values is None:
-            continue
-        listed = [values] if isinstance(values, str) else values
-        if isinstance(listed, Mapping | bytes) or not isinstance(listed, Iterable):
-            raise InvalidInputError(f"{kind}_id: give text or a list of texts, not {values!r:.100}")
-        names = tuple(sorted({_scope(kind, value) for value in listed}))
-        if not 0 < len(names) <= VALUES_MAX:
-            raise InvalidInputError(f"{kind}_id: give 1 to {VALUES_MAX} values, or leave it out")
-        groups.append(names)
-    return tuple(groups)
-
-
-def _scope(kind: ScopeKind, value: str) -> ScopeName:
-    encode_text(value, f"{kind}_id", VALUE_BYTES_MAX)
-    # Two spellings of one letter would make two users that look the same.
-    value = unicodedata.normalize("NFC", value)
-    if not value or value != value.strip():
-        raise InvalidInputError(
-            f"{kind}_id: {value!r:.100} is empty or has white space around it; give it without"
-        )
-    if not value.isprintable():
-        raise InvalidInputError(f"{kind}_id: {value!r:.100} has control characters; remove them")
-    return ScopeName(kind, value)
-
-
-APP = "app"
-_OF_APP = frozenset({"system", "developer"})
-
-
-def said_by(speaker: str) -> str:
-    """Return the speaker to store and show for a text.
-
-    The roles of an app's own instructions are not speakers: a model that reads "system: …" among
-    its memories may follow the text as an instruction.
+    `origin` is who brought the text in, for example a tool; None for the user.
     """
-    # By its letters: "[System]:" and "sys\u200btem" look the same to a model.
-    letters = filter(str.isalpha, unicodedata.normalize("NFKC", speaker))
-    return APP if "".join(letters).casefold() in _OF_APP else speaker
+
+    text: str
+    speaker: str = "user"
+    at: datetime | None = None
+    id: str | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span(Plain):
+    """The evidence: characters `start` to `end` of a message's text."""
+
+    message: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftNode(Plain):
+    """A node to write. If it is `resolvable`, it may be a node that exists already.
+
+    `attributes` (a birth date, a city) help to distinguish people with one name. They are kept in
+    the node's metadata, as `attribute:city`, and compared when the name occurs again. A node that
+    is `known_only` may not be a name at all: it counts only if the store has a node of exactly that
+    name.
+    """
+
+    key: str
+    type: str
+    name: str = ""
+    content: str = ""
+    parent: str | None = None
+    aliases: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    resolvable: bool = False
+    known_only: bool = False
+    attributes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    spans: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftEdge(Plain):
+    """An edge between two nodes of the draft.
+
+    It is valid from `valid_from` until `valid_to`. Without `valid_from` it begins when the text was
+    said, also between entities that are older.
+    """
+
+    type: str
+    source: str
+    target: str
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    spans: tuple[Span, ...] = ()
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft(Plain):
+    """Nodes and edges to write; `aliases` are more names of its nodes, by their keys.
+
+    `left_out` lists the relations that the extractor was given and did not draft, with reasons.
+
+    Raises:
+        InvalidInputError: aliases of a node that is not in the draft.
+    """
+
+    nodes: tuple[DraftNode, ...] = ()
+    edges: tuple[DraftEdge, ...] = ()
+    aliases: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
+    left_out: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that aliases belong to nodes of this draft."""
+        if not isinstance(self.aliases, Mapping):
+            raise InvalidInputError(
+                f"aliases: give a mapping from keys of nodes to names, not {self.aliases!r:.100}"
+            )
+        unknown = sorted(map(str, self.aliases.keys() - {node.key for node in self.nodes}))
+        if unknown:
+            raise InvalidInputError(
+                f"aliases: no node of the draft has the key {unknown[0]!r:.100}; "
+                "name the key of a DraftNode"
+            )
+
+    def merged(self) -> Draft:
+        """Return the same draft with all aliases in their nodes."""
+        if not self.aliases:
+            return self
+        return replace(self, nodes=tuple(map(self._with_aliases, self.nodes)), aliases={})
+
+    def _with_aliases(self, node: DraftNode) -> DraftNode:
+        more = self.aliases.get(node.key, ())
+        names = (*node.aliases, *((more,) if isinstance(more, str) else more))
+        return replace(node, aliases=tuple(dict.fromkeys(names)))
+
+
+def to_metadata(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return attributes as metadata; empty ones are left out."""
+    return {
+        f"{ATTRIBUTE}{name}": str(value) for name, value in attributes.items() if str(value).strip()
+    }
+
+
+def from_metadata(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return the attributes among a node's metadata."""
+    return {
+        name.removeprefix(ATTRIBUTE): str(value)
+        for name, value in metadata.items()
+        if name.startswith(ATTRIBUTE)
+    }
+
+
+class Extractor(Protocol):
+    """Turns messages into a draft. It adds nothing that the text does not say."""
+
+    name: str
+
+    def extract(self, messages: Sequence[Message], at: datetime) -> Draft:
+        """Return the draft of some messages; `at` is the time of messages without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending(Plain):
+    """A memory or session whose extraction waits: for which extractor, why, and since when."""
+
+    id: Id
+    extractor: str
+    error: str
+    attempts: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted(Plain):
+    """The result of a run over the queue of pending extractions.
+
+    It has what was `done`, what `failed` with the reason, and how many are `left`. Memories in
+    `dropped` had been retired meanwhile. `left_out` lists the relations that were not written.
+    """
+
+    done: tuple[Id, ...] = ()
+    failed: tuple[Pending, ...] = ()
+    dropped: tuple[Id, ...] = ()
+    left: int = 0
+    left_out: tuple[str, ...] = ()
+
+
+class Summarizer(Protocol):
+    """Summarizes messages in a few words. It never runs inside a transaction."""
+
+    name: str
+
+    def summarize(self, title: str, messages: Sequence[Message]) -> str:
+        """Return a summary of what was said in the world that `title` names."""

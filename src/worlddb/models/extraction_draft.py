@@ -35,7 +35,7 @@ from worlddb.claims.claim import claim_metadata
 from worlddb.ingest.extractors import MEMORY, SESSION, VerbatimExtractor, source_key
 from worlddb.language.english.name_roles import is_denied
 from worlddb.language.english.prose import is_doubtful, is_over, sounds_passing
-from worlddb.model.drafts import RELATION_TYPES, Draft, DraftEdge, DraftNode, Message, Span
+from worlddb.model.records import RELATION_TYPES, Draft, DraftEdge, DraftNode, Message, Span
 from worlddb.models.lenient_json import NotJsonError
 
 # Limits against replies that run away. A portion of 24,000 characters has about 100 facts.

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeVar
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.identity.match_values import Match, NamedNode
 from worlddb.ingest.extractors import extractor_named
-from worlddb.model.drafts import Draft, Extractor, Message
 from worlddb.model.inputs import check_integer
+from worlddb.model.records import Draft, Extractor, Message
 from worlddb.models.chat_client import Chat, ChatFunction, JsonSchema, ask_text
 from worlddb.models.extraction_draft import (
     EXTRACTION_SCHEMA,

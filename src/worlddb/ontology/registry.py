@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 
 from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.address import ROOT_ID, Id
-from worlddb.model.inputs import Limits, check_type, encode_text
-from worlddb.model.records import Edge, Op, Plain, Query
+from worlddb.model.inputs import Limits, Plain, check_type, encode_text
+from worlddb.model.records import Edge, Op, Query
 from worlddb.ontology.edge_types import (
     EdgeHandler,
     WriteContext,

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 from worlddb.errors import NotFoundError, ProviderError
 from worlddb.index.search import Search
 from worlddb.model.address import Id
+from worlddb.model.inputs import Plain
 from worlddb.model.records import (
     Conflict,
     Direction,
     Edge,
     Node,
     Op,
-    Plain,
     Query,
     node_line,
     predecessor_notes,

@@ -21,6 +21,7 @@ from worlddb.model.address import ID_BYTES, Id, parse_prefix
 from worlddb.model.conditions import condition_of
 from worlddb.model.inputs import (
     Instant,
+    Plain,
     check_choice,
     check_direction,
     check_integer,
@@ -28,7 +29,7 @@ from worlddb.model.inputs import (
     encode_text,
     to_micros,
 )
-from worlddb.model.records import NOW, AsOf, Direction, Op, Plain, Query, TextMatch
+from worlddb.model.records import NOW, AsOf, Direction, Op, Query, TextMatch
 from worlddb.ontology.registry import Registry
 from worlddb.query.pipeline import (
     SETTINGS,

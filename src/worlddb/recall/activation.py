@@ -30,11 +30,12 @@ from worlddb.claims.claim_edges import stated
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
-from worlddb.language.rival_frames import is_rival, may_be_rival
+from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded
 from worlddb.model.address import Id
-from worlddb.model.records import NOT_NAMED, Node, Plain
+from worlddb.model.inputs import Plain
+from worlddb.model.records import NOT_NAMED, Node
 from worlddb.recall.question import (
     KnownNames,
     SaidName,
@@ -218,7 +219,7 @@ class Spreading:
                 and (bodies[other].valid_from, other) > began
             )
             if old is None or not any(
-                may_be_rival(old, new) and is_rival(old, new) and not self._outranks(row, other)
+                old.may_be_rival(new) and is_rival(old, new) and not self._outranks(row, other)
                 for other, new in newer
             ):
                 current.append(row)

@@ -34,10 +34,10 @@ from worlddb.embed.wordllama_embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
 from worlddb.language.answer_signs import AnswerCompany
-from worlddb.language.rival_frames import is_rival, may_be_rival
+from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import Statement, asked_of, statement_of
-from worlddb.model.origin import FULL
 from worlddb.model.records import Node
+from worlddb.model.text_safety import FULL
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.summary_view import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
@@ -199,7 +199,7 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
             and new.text != old.text
         ]
         for _, new in later:
-            if may_be_rival(old.said, new.said) and is_rival(old.said, new.said):
+            if old.said.may_be_rival(new.said) and is_rival(old.said, new.said):
                 found[old.at, new.at] = 1.0
         if number < ANSWERS_MAX:
             near = [it for it in later if it[0] < ANSWERS_MAX or it[1].speaker[0] != TURN]

@@ -21,18 +21,17 @@ from worlddb.claims.claim import CLAIM_EDGE, Claimed, value_key
 from worlddb.claims.claim_edges import claimed, stated
 from worlddb.language.snippet import Snippet, snippet
 from worlddb.model.address import Id
-from worlddb.model.origin import TRUSTS, least_trusted
+from worlddb.model.inputs import Plain
 from worlddb.model.records import (
     ORDERED,
     Conflict,
     Edge,
     Node,
-    Plain,
     node_line,
     origin_note,
     predecessor_notes,
 )
-from worlddb.model.text_safety import unconfirmed
+from worlddb.model.text_safety import TRUSTS, least_trusted, unconfirmed
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,

@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 
 from blake3 import blake3
 
-from worlddb.model.address import ROOT_ID, ROOT_NAME, ROOT_TYPE, short_key
-from worlddb.model.records import (
+from worlddb.model.address import (
     GENESIS,
-    Edge,
-    ProposalStatus,
+    ROOT_ID,
+    ROOT_NAME,
+    ROOT_TYPE,
     commit_hash,
     node_record,
+    short_key,
     state_digest,
 )
+from worlddb.model.records import Edge, ProposalStatus
 
 ROOT_ROW = 1  # The row of the root world, the same in every store.
 CHILDREN, EDGES = 0, 1  # The two sets of a world that have a digest.

@@ -11,7 +11,7 @@ from blake3 import blake3
 
 from worlddb.language.text_tokens import indexed
 from worlddb.model.address import content_key, node_address, short_key
-from worlddb.model.drafts import ATTRIBUTE
+from worlddb.model.records import ATTRIBUTE
 from worlddb.store.interface import Store, Writer
 from worlddb.store.rows import (
     ROOT_ROW,

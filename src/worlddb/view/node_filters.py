@@ -18,8 +18,8 @@ from worlddb.errors import ProviderError
 from worlddb.model.address import Id
 from worlddb.model.conditions import matches
 from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.origin import FULL, NOTE, SETTINGS, trust_level
 from worlddb.model.records import Edge, Node, Op, Query
+from worlddb.model.text_safety import FULL, NOTE, SETTINGS, trust_level
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.visibility import Moment, inside

@@ -24,21 +24,15 @@ from worlddb.model.address import (
     ERASED,
     ROOT_ID,
     Id,
+    commit_hash,
     erased_state,
     node_address,
+    note_record,
+    state_digest,
     trusted_id,
 )
 from worlddb.model.inputs import Instant, Limits, from_micros, to_micros
-from worlddb.model.records import (
-    Change,
-    Commit,
-    Edge,
-    commit_hash,
-    decode_changes,
-    encode_changes,
-    note_record,
-    state_digest,
-)
+from worlddb.model.records import Change, Commit, Edge, decode_changes, encode_changes
 from worlddb.store.interface import Writer
 from worlddb.store.rows import (
     CHILDREN,

@@ -28,7 +28,6 @@ from worlddb.model.inputs import (
     encode_text,
     premises_of,
 )
-from worlddb.model.origin import FULL, NOTE, Origin, least_trusted, trust_level
 from worlddb.model.records import (
     Direction,
     Edge,
@@ -38,6 +37,7 @@ from worlddb.model.records import (
     Proposal,
     ProposalStatus,
 )
+from worlddb.model.text_safety import FULL, NOTE, Origin, least_trusted, trust_level
 from worlddb.ontology.edge_types import is_home
 from worlddb.store.interface import Reader, Writer
 from worlddb.store.rows import ROOT_ROW, ConflictRow, EdgeRow, ProposalRow

@@ -30,12 +30,13 @@ from worlddb.model.address import (
     Id,
     content_key,
     node_address,
+    node_record,
     short_key,
     trusted_id,
 )
-from worlddb.model.inputs import check_notes, check_type, encode_text, from_micros, to_micros
-from worlddb.model.origin import NOTE, USER, check_origin
-from worlddb.model.records import SCOPE, Node, NodeDraft, node_record
+from worlddb.model.inputs import SCOPE, check_notes, check_type, encode_text, from_micros, to_micros
+from worlddb.model.records import Node, NodeDraft
+from worlddb.model.text_safety import NOTE, USER, check_origin
 from worlddb.store.interface import Reader, Writer
 from worlddb.store.rows import ROOT_ROW, NewNode, NewText, NodePlace
 from worlddb.write.commit import DatedText, Ledger

@@ -24,12 +24,13 @@ from worlddb.model.address import (
     edge_address,
     edge_address_of,
     edge_head,
+    edge_record,
     edge_tail,
     short_key,
     trusted_id,
 )
 from worlddb.model.inputs import encode_metadata, from_micros, premises_of, to_micros
-from worlddb.model.records import Edge, EdgeDraft, edge_record
+from worlddb.model.records import Edge, EdgeDraft
 from worlddb.ontology.edge_types import EdgeHandler
 from worlddb.ontology.registry import Registry
 from worlddb.store.rows import ROOT_ROW, EdgeRow, NewEdge

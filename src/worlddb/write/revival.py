@@ -17,8 +17,8 @@ from typing import Any
 
 from worlddb.errors import ConflictError, NotFoundError
 from worlddb.model.address import Id
-from worlddb.model.inputs import to_micros
-from worlddb.model.records import SCOPE, Edge, Node, NodeDraft, Plain, ProposalStatus
+from worlddb.model.inputs import SCOPE, Plain, to_micros
+from worlddb.model.records import Edge, Node, NodeDraft, ProposalStatus
 from worlddb.store.interface import Reader
 from worlddb.store.rows import EdgeRow
 from worlddb.write.node_rows import RESTORES

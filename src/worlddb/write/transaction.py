@@ -26,8 +26,8 @@ from worlddb.model.inputs import (
     encode_text,
     from_micros,
 )
-from worlddb.model.origin import USER, Origin, check_origin
 from worlddb.model.records import Commit, Edge, EdgeDraft, Node, NodeDraft, Proposal, ProposalStatus
+from worlddb.model.text_safety import USER, Origin, check_origin
 from worlddb.ontology.edge_types import EdgeHandler, default_handlers
 from worlddb.ontology.registry import (
     DECLARED_MAX,

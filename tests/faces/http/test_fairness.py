@@ -25,7 +25,7 @@ from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.request_limits import ASKING_MAX, LONG_TEXT_BYTES, SHARES
 from worlddb.files import file_tree
 from worlddb.ingest.extractors import VerbatimExtractor
-from worlddb.model.drafts import Draft, Message
+from worlddb.model.records import Draft, Message
 
 from .serving import DEADLINE_S, MCP, Process, Site, serving, token
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from language.english.name_sentences import Case
 from worlddb.ingest.extractors import RulesExtractor
-from worlddb.model.drafts import Draft, Message
+from worlddb.model.records import Draft, Message
 
 AT = datetime(2023, 5, 3, 12, tzinfo=UTC)  # a Wednesday
 

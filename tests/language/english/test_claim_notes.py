@@ -9,7 +9,7 @@ import pytest
 from language.english.claim_sentences import ME, NO_CLAIMS_IN_NOTES, NOTES
 from language.english.scoring import AT, drafted, items
 from worlddb.claims.claim_ends import claims_of
-from worlddb.model.drafts import Draft
+from worlddb.model.records import Draft
 
 SUNDAY = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
         Written,
     )
     from worlddb.memory.scope_policies import TrustSettings
-    from worlddb.model.records import Change, Edge, Identity, ScopeName
+    from worlddb.model.inputs import ScopeName
+    from worlddb.model.records import Change, Edge, Identity
     from worlddb.query.pipeline import Subgraph
 
 

@@ -43,8 +43,8 @@ from worlddb.errors import FormatError, InvalidInputError, StorageError
 from worlddb.faces.face_settings import Settings
 from worlddb.faces.server_calls import ROLES
 from worlddb.faces.user_paths import toml_in
-from worlddb.model.origin import Origin, check_origin
-from worlddb.model.records import KINDS, groups_of
+from worlddb.model.inputs import KINDS, groups_of
+from worlddb.model.text_safety import Origin, check_origin
 
 USUAL_ROLES = {role: f"worlddb:{role}" for role in ROLES}
 USUAL_BOUNDS = {"user_id": "sub"}

@@ -37,7 +37,7 @@ from worlddb.faces.http.access_tokens import (
 )
 from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.server_calls import ROLES
-from worlddb.model.records import groups_of
+from worlddb.model.inputs import groups_of
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
 TOKEN_BYTES_MAX = 16 << 10  # Tokens with many groups have some kilobytes.

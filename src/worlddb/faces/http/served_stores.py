@@ -42,7 +42,7 @@ from worlddb.faces.tenant_erasure import TenantErasure, erase_tenant
 from worlddb.faces.user_paths import VECTORS_END, tenant_key
 from worlddb.memory.memory import Memory
 from worlddb.memory.results import Retired, Written
-from worlddb.model.origin import Origin
+from worlddb.model.text_safety import Origin
 
 # The effects that count as writes for quotas.
 WRITTEN_TYPES = ("Memory", "Session", "Document")

@@ -24,9 +24,8 @@ from worlddb.faces.server_calls import (
     TokenList,
 )
 from worlddb.faces.tenant_erasure import TenantErasure
-from worlddb.model.inputs import Instant
-from worlddb.model.origin import FULL, trust_level
-from worlddb.model.records import ScopeIds, groups_of
+from worlddb.model.inputs import Instant, ScopeIds, groups_of
+from worlddb.model.text_safety import FULL, trust_level
 
 
 class TokenDesk:

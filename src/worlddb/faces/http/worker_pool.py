@@ -53,7 +53,7 @@ from worlddb.faces.http.served_stores import (
 from worlddb.faces.http.server_metrics import MetricsState, ServerMetrics
 from worlddb.faces.http.token_file import TokenUse, TokenUses
 from worlddb.memory.memory import Memory
-from worlddb.model.origin import Origin
+from worlddb.model.text_safety import Origin
 
 BACKLOG = 256  # Concurrent connections of all workers' threads.
 CALLERS_MAX = 10_000  # Tokens whose calls are cached; they are cheap to make again.

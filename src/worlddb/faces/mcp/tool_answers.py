@@ -43,9 +43,8 @@ from pydantic import (
 from worlddb.faces.call_models import result_class, result_model
 from worlddb.faces.call_parts import Call
 from worlddb.model.address import Id
-from worlddb.model.origin import FULL, trust_level
-from worlddb.model.records import ScopeName, said_by
-from worlddb.model.text_safety import tokens_at_most, visible_json
+from worlddb.model.inputs import ScopeName, said_by
+from worlddb.model.text_safety import FULL, tokens_at_most, trust_level, visible_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from typing import Any
 from blake3 import blake3
 
 from worlddb.errors import CorruptionError
-from worlddb.model.drafts import ATTRIBUTE, from_metadata
 from worlddb.model.inputs import commit_time
+from worlddb.model.records import ATTRIBUTE, from_metadata
 from worlddb.store.rows import (
     ROOT_ROW,
     AttributesRow,

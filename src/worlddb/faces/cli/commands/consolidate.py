@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.memory.memory import Memory
     from worlddb.model.address import Id
-    from worlddb.model.drafts import Extracted, Pending, Summarizer
+    from worlddb.model.records import Extracted, Pending, Summarizer
     from worlddb.models.chat_client import Chat
     from worlddb.models.model_tasks import LlmExtractor
     from worlddb.world_db import WorldDB

@@ -216,7 +216,7 @@ def _erase_tenant(args: argparse.Namespace) -> int:
 
 
 def _erase(memory: Memory, args: argparse.Namespace) -> Receipt | None:
-    from worlddb.model.records import scope_named
+    from worlddb.model.inputs import scope_named
 
     if args.ids:
         # Look up all ids first: a typo in the last one must not be found after an erasure.

@@ -210,7 +210,7 @@ def run_scopes(args: argparse.Namespace) -> int:
 
 
 def _purge(args: argparse.Namespace) -> int:
-    from worlddb.model.records import scope_named
+    from worlddb.model.inputs import scope_named
 
     if not args.scope:
         raise InvalidInputError("scopes purge: give the SCOPE, such as user:ada")
