@@ -19,7 +19,7 @@ from worlddb.index.ranking_numbers import SCALARS
 
 COUNT_BITS = 16  # of a posting are the count, the others the document number
 COUNT_MAX = (1 << COUNT_BITS) - 1
-POSTING_BYTES = 8
+POSTING_BYTES = 8  # of an unsigned integer of 64 bits
 SORTED_FROM = 100  # documents added at once; for fewer, a sort of their words costs more
 
 

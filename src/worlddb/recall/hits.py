@@ -31,7 +31,7 @@ from worlddb.model.records import (
     origin_note,
     predecessor_notes,
 )
-from worlddb.model.text_safety import TRUSTS, least_trusted, unconfirmed
+from worlddb.model.text_safety import FULL, TRUSTS, least_trusted, unconfirmed
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,
@@ -268,11 +268,12 @@ def hits_of(
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    levels = TrustLevels(view.reader, view.moment.known)
-    brought = {row: levels.of(node) for row, node in nodes.items() if node.origins}
+    brought = _brought(view, nodes)
     best, newest, chances = newer_first(best, rows, nodes, compared, brought)
     newest = {old: new for old, new in newest.items() if old not in outdated}
-    told = world_summaries(view.reader, nodes, view.moment)
+    has_names = any(node.name and not node.content for node in nodes.values())
+    told = world_summaries(view.reader, nodes, view.moment) if has_names else {}
+    levels = brought, _brought(view, told)
     tokens = {
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
@@ -307,7 +308,7 @@ def hits_of(
             maybe_outdated=_maybe_outdated(nodes, doubted.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
             summary=told.get(rows[at]),
-            trust=_trust(levels, nodes[rows[at]], told.get(rows[at])),
+            trust=TRUSTS[min(found.get(rows[at], FULL) for found in levels)],
             tokens=tokens[rows[at]],
             confidence=confidence,
         )
@@ -317,10 +318,13 @@ def hits_of(
     return Recall(question=question or "", hits=hits, confidence=sure, signals=signs)
 
 
-def _trust(levels: TrustLevels, node: Node, summary: Node | None) -> str:
-    """Return the trust of what a hit says: its node, and the summary of one that is only a name."""
-    least = min(levels.of(one) for one in (node, summary) if one is not None)
-    return TRUSTS[least]
+def _brought(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
+    """Return the trust levels of the nodes with an origin; the others have full trust."""
+    with_origin = {row: node for row, node in nodes.items() if node.origins}
+    if not with_origin:
+        return {}
+    levels = TrustLevels(view.reader, view.moment.known)
+    return {row: levels.of(node) for row, node in with_origin.items()}
 
 
 def _confidence(
