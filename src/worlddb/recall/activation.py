@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from worlddb.claims.claim_edges import stated
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
+from worlddb.language.ranking_features import asked_claims
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded

@@ -271,8 +271,7 @@ def hits_of(
     brought = _brought(view, nodes)
     best, newest, chances = newer_first(best, rows, nodes, compared, brought)
     newest = {old: new for old, new in newest.items() if old not in outdated}
-    has_names = any(node.name and not node.content for node in nodes.values())
-    told = world_summaries(view.reader, nodes, view.moment) if has_names else {}
+    told = _told(view, nodes)
     levels = brought, _brought(view, told)
     tokens = {
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
@@ -316,6 +315,13 @@ def hits_of(
     )
     signs = signals.whole if explain else {}
     return Recall(question=question or "", hits=hits, confidence=sure, signals=signs)
+
+
+def _told(view: View, nodes: Mapping[int, Node]) -> dict[int, Node]:
+    """Return the current summaries of the nodes that are only names."""
+    if not any(node.name and not node.content for node in nodes.values()):
+        return {}
+    return world_summaries(view.reader, nodes, view.moment)
 
 
 def _brought(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
