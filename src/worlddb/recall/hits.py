@@ -117,8 +117,7 @@ class Hit(Plain):
     question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
     that lead to the node. `summary` is that of a node that is only a name: a session, a topic, a
     person. `trust` is that of the text, the summary's included, by the settings of its scope.
-    `confidence` is the probability that the hit holds an answer. The validity and the provenance of
-    a hit are those of its node.
+    `confidence` is the probability that the hit holds an answer.
     """
 
     node: Node
@@ -225,8 +224,7 @@ class Recall(Plain):
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
         """The open conflicts of all hits, each once."""
-        found = {conflict.edge: conflict for hit in self.hits for conflict in hit.conflicts}
-        return tuple(found.values())
+        return tuple({one.edge: one for hit in self.hits for one in hit.conflicts}.values())
 
     def snippet(self, hit: Hit, *, width: int = 160) -> Snippet:
         """Return the part of a hit's text that answers best, with the matched words marked.
@@ -326,11 +324,10 @@ def _told(view: View, nodes: Mapping[int, Node]) -> dict[int, Node]:
 
 def _brought(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
     """Return the trust levels of the nodes with an origin; the others have full trust."""
-    with_origin = {row: node for row, node in nodes.items() if node.origins}
-    if not with_origin:
+    if not any(node.origins for node in nodes.values()):
         return {}
     levels = TrustLevels(view.reader, view.moment.known)
-    return {row: levels.of(node) for row, node in with_origin.items()}
+    return {row: levels.of(node) for row, node in nodes.items() if node.origins}
 
 
 def _confidence(
