@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.bm25 import Bm25
+from worlddb.index.bm25 import Bm25, WordCover
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import SaidWords, Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
-from worlddb.language.ranking_features import DatedTexts, Form, form_of, weights_of
+from worlddb.language.ranking_features import ASKS, ONLY, DatedTexts, Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
@@ -447,6 +447,13 @@ def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
     return interior.text.scores(weighed_words(question, interior.languages))
+
+
+def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
+    """Return what the texts at some places say of a question."""
+    asked_for = weighed_words(question, interior.languages)
+    tells = interior.chosen_forms(places)[:, ASKS] != ONLY
+    return WordCover(interior.text, asked_for, places, tells)
 
 
 class LargeWorld(HeldWorld):

@@ -51,7 +51,7 @@ from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
 if TYPE_CHECKING:
-    from worlddb.recall.word_cover import WordCover
+    from worlddb.index.bm25 import WordCover
 
 REFERENCES = ("refers_to",)
 ROLE, ABOUT, MENTIONS, SAYS, INSIDE = "role", "about", "mentions", "says", "inside"
