@@ -166,15 +166,21 @@ def _models_dir(args: argparse.Namespace) -> Path:
 
 def _bundled() -> dict[str, Any]:
     """Return the row of the model that comes with this package."""
-    from worlddb.embed.wordllama_embedder import DIM, LICENCE, MODEL_ID, SIZE, model_folder
+    from worlddb.embed.embedder import (
+        WORDLLAMA_BYTES,
+        WORDLLAMA_DIM,
+        WORDLLAMA_ID,
+        WORDLLAMA_LICENCE,
+        model_folder,
+    )
 
     folder = model_folder()
     return {
         "name": "wordllama",
-        "model_id": MODEL_ID,
-        "dim": DIM,
-        "bytes": SIZE,
-        "licence": LICENCE,
+        "model_id": WORDLLAMA_ID,
+        "dim": WORDLLAMA_DIM,
+        "bytes": WORDLLAMA_BYTES,
+        "licence": WORDLLAMA_LICENCE,
         "installed": folder is not None,
         "path": str(folder or ""),
     }
