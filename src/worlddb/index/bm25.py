@@ -166,10 +166,10 @@ class Bm25:
 
 
 class WordCover:
-    """Which share of a question's words the texts at some places have, and which have a name.
+    """The share of a question's words that the texts at some places have.
 
-    `tells` marks the texts that do not only ask: a question has the words that are asked for, and
-    hardly ever the answer.
+    `tells` marks the texts that state something. A text that only asks has the same words as the
+    question, but hardly ever the answer.
     """
 
     def __init__(
@@ -187,12 +187,7 @@ class WordCover:
 
     def saying(self, key: str) -> NDArray[np.bool_]:
         """Return which places have all words of a name."""
-        found = np.ones(len(self._index), dtype=np.bool_)
-        for word in words(key):
-            has = np.zeros(len(found), dtype=np.bool_)
-            has[self._index.places_of(word)] = True
-            found &= has
-        return found[self._places]
+        return self._index.has_all(words(key))[self._places]
 
     def around(
         self,
@@ -203,8 +198,8 @@ class WordCover:
         """Return the share of the words that are said at or near each place.
 
         `parents` are the worlds of the places, and `before` is the turn before each turn, see
-        `Candidates.before`. What is not a turn has nothing around it: its own words count again, by
-        `said_alone`.
+        `Candidates.before`. A text that is no turn has no turns around it: its own words count
+        again, by `said_alone`.
         """
         turns = np.flatnonzero(before >= 0)
         turns = turns[np.argsort(parents[turns], kind="stable")]
@@ -226,7 +221,7 @@ class WordCover:
 def nearness(
     has: NDArray[np.bool_], is_first: NDArray[np.bool_], scalars: RankingScalars = SCALARS
 ) -> NDArray[np.float64]:
-    """Return how near each turn is to what has a word: 1 if it has it, less by each turn between.
+    """Return how near each turn is to a turn with a word: 1 if it has the word itself.
 
     A row of `has` is a word, a column a turn, in order; `is_first` marks where a conversation
     begins.

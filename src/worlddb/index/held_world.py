@@ -371,7 +371,7 @@ class HeldWorld:
         return found
 
     def _is_embedded(self, model: ModelRow | None) -> bool:
-        """Tell whether all nodes up to the held commit are embedded and composed."""
+        """Return whether all nodes up to the held commit are embedded and composed."""
         if model is None or self.head is None:
             return False
         return model.seq >= self.head.seq and model.composed >= self.head.nodes
@@ -450,7 +450,7 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
 
 
 def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
-    """Return what the texts at some places say of a question."""
+    """Return which words of a question the texts at some places have."""
     asked_for = weighed_words(question, interior.languages)
     tells = interior.chosen_forms(places)[:, ASKS] != ONLY
     return WordCover(interior.text, asked_for, places, tells)

@@ -85,7 +85,7 @@ class Ranking:
 
 
 def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
-    """Return the texts that names alone lead to, the newest first of those that gain the same."""
+    """Return the ranking of texts by names alone; of equal scores the newest text comes first."""
     gains, starts = found.lanes["graph"], found.starts
     reached = np.flatnonzero(gains > 0).tolist()
     order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))

@@ -256,7 +256,7 @@ def longest(
 
 
 class SaidName(NamedTuple):
-    """A name in a question: its first word's number, itself, its nodes, how surely it is a name."""
+    """A name in a question: its first word's number, its key, its nodes, how sure it is."""
 
     first: int
     key: str
@@ -267,7 +267,7 @@ class SaidName(NamedTuple):
 def question_names(
     names: KnownNames, reader: Reader, moment: Moment, question: str, classes: bool
 ) -> list[SaidName]:
-    """Return each name in a question, and first names that are one person's.
+    """Return the names in a question, and first names that only one person bears.
 
     A name that nobody has is looked up once more as misspelled, or as part of a longer name. Words
     in lower case are as surely a name as they are rare: "power" may be the title of a text.
@@ -318,7 +318,7 @@ def _is_capital(written: Sequence[str], span: NameSpan) -> bool:
 
 
 def name_worth(key: str, count: Callable[[str], int]) -> float:
-    """Return how much a name says, by how many nodes have its rarest word."""
+    """Return the worth of a name, 0 to 1: less the more nodes have its rarest word."""
     least = min((count(word) for word in words(key)), default=1)
     worth: float = max(1, least) ** -SCALARS.commonness_power
     return worth
@@ -327,7 +327,7 @@ def name_worth(key: str, count: Callable[[str], int]) -> float:
 def named_rows(
     names: KnownNames, reader: Reader, moment: Moment, classes: bool, name: str
 ) -> set[int]:
-    """Return the nodes of a name; of a name that nobody has, those whose names are like it."""
+    """Return the nodes of a name; of a name that nobody has, those with similar names."""
     key = name_key(name)
     if rows := names.bearers_of([key]).get(key):
         return set(rows)
@@ -337,7 +337,7 @@ def named_rows(
 
 
 def like_names(key: str, known: Iterable[str]) -> list[str]:
-    """Return the keys that a key is with a slip of the pen, or that it stands inside of."""
+    """Return the known keys that a key misspells or is a part of."""
     from rapidfuzz.distance import OSA
     from rapidfuzz.process import extract_iter
 
@@ -349,9 +349,9 @@ def like_names(key: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
-    """Return the first stretches in capitals that are not known name, each with its place.
+    """Return the first capitalised stretches that are no known name, each with its place.
 
-    The first word of a question alone is none: its capital says nothing.
+    The first word of a question alone does not count: it always has a capital.
     """
     found: list[tuple[int, str]] = []
     end = -1
@@ -372,7 +372,7 @@ def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
 def one_person(
     names: KnownNames, reader: Reader, rows: Iterable[int], moment: Moment, classes: bool
 ) -> set[int]:
-    """Return the nodes that bear a first name if at the moment they are one person, else none."""
+    """Return the bearers of a first name if they are one person at the moment, else nothing."""
     bearers = set(rows)
     if not bearers or len(bearers) > BEARERS_MAX:
         return set()
@@ -460,10 +460,10 @@ def seen_question(
     within: Sequence[Sequence[int]],
     now: int,
 ) -> SeenQuestion:
-    """Return a question as the handlers of its worlds want it read.
+    """Return a question after the rewrites of the handlers of its worlds, with its view.
 
     Raises:
-        ProviderError: a rewrite failed, or made something of the question that is not a question.
+        ProviderError: a rewrite failed, or its result is no question.
     """
     moment = moment_of(reader, query.as_of, now)
     before = query
@@ -474,7 +474,7 @@ def seen_question(
         worlds = find_worlds(reader, query.world)
     has_words = query.text == before.text or (query.text or "").strip()
     if query.seeds or query.vector is not None or not has_words:
-        raise ProviderError("a rewrite of a recall must leave words to look for, and adds no start")
+        raise ProviderError("a rewrite of a recall must keep words to search for and add no start")
     if query.as_of != before.as_of:
         moment = moment_of(reader, query.as_of, now)
     return SeenQuestion(query, _view(reader, query, moment, worlds, within))
@@ -494,7 +494,7 @@ def _asked_in(
     worlds: Sequence[int],
     within: Iterable[Sequence[int]],
 ) -> list[Id | None]:
-    """Return the worlds whose handlers rewrite the question, the one it is asked in at last."""
+    """Return the worlds whose handlers rewrite the question; last the one it is asked in."""
     if registry.is_flat:
         is_one = len(worlds) == 1 and worlds[0] != ROOT_ROW
         return [Id(reader.world(worlds[0]).id) if is_one else None]
@@ -509,7 +509,7 @@ def _view(
     worlds: Sequence[int],
     within: Sequence[Sequence[int]],
 ) -> View:
-    """Return what can be seen; the first filter of types is part of it, the others choose."""
+    """Return the view of a query: with its first type filter; the other filters choose in it."""
     filters = list(query.ops)
     first = next((op for op in filters if op.kind == "filter_type"), None)
     types = instances = None
@@ -547,7 +547,7 @@ def held_question(
 
 
 def stored_question(search: Search, view: View, text: str, vector: Vector | None) -> Vector | None:
-    """Return the vector of a question to the whole store; of less than that, as it is."""
+    """Return the vector of a question, weighed if the view is the whole store."""
     if vector is None or not is_whole(view):
         return vector
     wide = search.wide()

@@ -55,7 +55,7 @@ class Weights:
     cover: float = WEIGHTS["cover"]
     """The share of the question's words that a text has, rare words counting more."""
     around: float = WEIGHTS["around"]
-    """The same of the words that are said in a turn or near it."""
+    """The share of the question's words that are said in a turn or near it."""
     synonyms: float = WEIGHTS["synonyms"]
     """How well each word of the question is met by the word of a text that is most like it."""
     graph: float = WEIGHTS["graph"]
@@ -70,7 +70,7 @@ class Weights:
     following: float = WEIGHTS["following"]
     """How near the turn after is to the question: it takes up what the turn says."""
     feedback: float = WEIGHTS["feedback"]
-    """How near a text is to the best texts of other worlds: what belongs together is told so."""
+    """How near a text is to the best texts of several worlds: these may share its topic."""
     telling: float = WEIGHTS["telling"]
     """A turn that says something about its speaker is ahead of one that only asks."""
     date: float = WEIGHTS["date"]
@@ -122,11 +122,11 @@ class TextGraph(Protocol):
         """The names in the question that lead straight to each text, by row."""
 
     def passed_on(self, given: Mapping[int, float]) -> Mapping[int, float]:
-        """Return what each candidate gets if some candidates give; both by place."""
+        """Return the score that each candidate gets from some candidates; both by place."""
 
 
 class Company(NamedTuple):
-    """What candidates are compared with where only some nodes of a world are candidates.
+    """A sample to compare candidates with, where not all nodes of a world are candidates.
 
     `lanes` has the scores of a sample of all nodes that could be answers, and `total` is about how
     many such nodes there are.
@@ -215,7 +215,7 @@ def first_of_worlds(
 def like_the_best(
     lanes: Mapping[str, Scores], parents: NDArray[np.int64], cosines: VectorRows | None
 ) -> Scores | None:
-    """Return how near each candidate is to the best ones of some worlds; None if it has no say."""
+    """Return how near each candidate is to the best ones of some worlds; None without such."""
     best = first_of_worlds(lanes, parents) if cosines is not None else []
     return cosines.of(cosines.mean(best)) if cosines is not None and best else None
 
@@ -289,7 +289,7 @@ def weigh(
         best = best_places(weighed.scores, scalars.synonym_candidates_max).tolist()
         weighed = weighed.with_synonyms(best, weights.synonyms * found.synonyms.read(best))
     if weights.spread and found.graph is not None:
-        # What all have in common is nobody's to give.
+        # A score that all candidates have is not passed on.
         above = weighed.scores - weighed.usual
         gained = spread(above, found.graph, weights.spread, scalars)
         weighed = weighed.with_spread(gained, weights.graph)
@@ -309,9 +309,9 @@ def fuse(
 
 
 def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:
-    """Return what the best candidates pass on to those about what they mention, hop by hop.
+    """Return the score that the best candidates pass on to texts about what they mention.
 
-    A candidate gives of what its score is above 0.
+    It is passed on hop by hop, and only the part of a score above 0.
     """
     gained = np.zeros(len(scores))
     for _ in range(scalars.spread_hops):
@@ -325,7 +325,7 @@ def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScala
 
 
 def _lifted(weighed: Weighed, claims: NDArray[np.bool_] | None, weight: float) -> Weighed:
-    """Return the scores with what states the very answer lifted above what does not."""
+    """Return the scores with the texts that state the very answer lifted above the others."""
     if claims is None or not weight or not claims.any() or claims.all():
         return weighed
     short = weighed.scores[~claims].max() - weighed.scores[claims].min() + 1.0
@@ -364,7 +364,7 @@ class Ranker:
         return known
 
     def combined(self, lanes: Mapping[str, Scores], known: Mapping[str, Scores]) -> Weighed:
-        """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
+        """Return the sum of all features: lanes, worlds, turns before, and the `known` ones."""
         weights, scalars, before = self.weights, self.scalars, self.found.before
         named = self.found.named
         parts: dict[str, Scores] = {}
@@ -522,7 +522,7 @@ class Ranker:
         return closeness
 
     def _shared_years(self, meant: tuple[int, int]) -> Scores:
-        """Return how much of each span of years is what is meant, 0 to 1.
+        """Return how well each span of years fits the years of the question, 0 to 1.
 
         Having any year in common is worth `overlap_worth`; the rest is the share of the years of
         both spans that they have in common.

@@ -90,7 +90,7 @@ from worlddb.view.visibility import Moment, View, Worlds, find_worlds
 Vector = NDArray[np.float32]
 ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small
 SKIPPED_TIMES = 4
-"""With a budget of tokens, hits that do not fit are skipped: so many times `k` are looked at."""
+"""With a budget of tokens, hits that do not fit are skipped. So this many times `k` are read."""
 
 
 class Recaller:
@@ -115,7 +115,7 @@ class Recaller:
     def answer(
         self, vector: Vector | None, apart: Sequence[tuple[Recaller, Vector | None]] = ()
     ) -> Recall:
-        """Run the lanes over what can be seen, fuse their ranks, weigh, and explain.
+        """Run the lanes over the visible nodes, fuse their ranks, weigh and explain the hits.
 
         `apart` are recallers of the single questions, if the text asks several.
         """
@@ -147,7 +147,7 @@ class Recaller:
     def _seen(
         self, interior: HeldWorld | None, vector: Vector | None
     ) -> tuple[AskedWords, Vector | None]:
-        """Return the words and the vector of the question, weighed by what is searched."""
+        """Return the words and the vector of the question, weighed by their rarity here."""
         view, text = self.view, self.question.text
         said = words_asked(self.search, view, interior, text or " ".join(self.question.names))
         if interior is None:
@@ -241,7 +241,7 @@ class Recaller:
         return SimilarWords(asked.weights, embed, said)
 
     def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
-        """Return the first of a ranking as hits that explain themselves."""
+        """Return the first candidates of a ranking as hits, each with its reasons."""
         question = self.question
         asked_for = question.text if not question.is_names else ", ".join(question.names)
         if ranking is None or said is None:
@@ -265,7 +265,7 @@ class Recaller:
         return {lane: ranked(scores, ids, depth) for lane, scores in found.lanes.items()}
 
     def _spread_ranks(self, ids: Sequence[bytes], found: Candidates) -> Candidates:
-        """Return the candidates with what fused ranks pass on; the first rank counts as 1."""
+        """Return the candidates with graph scores spread from their fused ranks; the best is 1."""
         settings = self.question.settings
         fused = fuse(self._ranks(ids, found), settings.weights, settings.c)
         if found.graph is None or not fused:
@@ -299,7 +299,7 @@ class Recaller:
         return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
 
     def _most(self) -> int:
-        """Return how many hits to order: some more than asked for, because some are left out."""
+        """Return how many hits to order: more than asked for, because some will be left out."""
         k = self.question.k
         if self.question.max_tokens is None:
             return max(k + SPARE_HITS, HITS_COMPARED_MAX)

@@ -135,7 +135,7 @@ class StoreLanes:
         return rows, [body.id for body in bodies], candidates
 
     def _company(self, said: Mapping[str, float], vector: Vector | None) -> Company | None:
-        """Return what candidates are compared with; None if all that can be found are some."""
+        """Return the sample to compare candidates with; None if all that is visible is one."""
         if self._few(FEW_TEXTS_MAX) is not None:
             return None
         wide = self.search.wide()
@@ -146,7 +146,7 @@ class StoreLanes:
         return _company_of(sample, said, wide.rarity_of(self.view, list(said)), vector)
 
     def _few(self, most: int) -> list[int] | None:
-        """Return all that can be found, if a filter leaves at most so many; else None."""
+        """Return all rows that a filter leaves, if there are at most `most`; else None."""
         view, where = self.view, self.view.where
         if where is None:
             return None
@@ -169,7 +169,7 @@ def _company_of(
     rarity: Mapping[str, float],
     vector: Vector | None,
 ) -> Company:
-    """Return what a sample of nodes says of a question's weighted words and of its vector."""
+    """Return the scores of a sample for a question's weighted words and its vector."""
     lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
     if vector is None or sample.matrix is None:
         return Company(sample.total, lanes)
@@ -178,7 +178,7 @@ def _company_of(
 
 
 def _cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
-    """Return what nodes say of a question; words are rare by how few of these nodes have them."""
+    """Return which words of a question nodes have; rarity is counted among these nodes."""
     index = Bm25()
     for body in bodies:
         index.add(node_words(body.name, body.content))
@@ -232,8 +232,8 @@ class StoreNames:
     def _unfiled(self, keys: Sequence[str]) -> set[int]:
         """Return nodes that the name index has not reached and that may have one of the names.
 
-        Nodes that were written without names being resolved are such. Some are compared one by
-        one; of more, the text index finds those that have the words of a name.
+        Such nodes were written without resolving names. A few are compared one by one; of many,
+        the text index finds those that have the words of a name.
         """
         reader = self._reader
         nodes, notes = reader.lookups.reached()
