@@ -32,7 +32,7 @@ from worlddb.language.text_tokens import MONTHS, STOP, WEEKDAYS, node_words, wor
 Scores = NDArray[np.float64]
 Signals = Mapping[str, float]
 Lacking = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""Tells how much of each word some texts lack: 0 if they say the same, 1 if nothing like it."""
+"""Returns how much of each word some texts lack: 0 if they say the same, 1 if nothing like it."""
 
 PATH = Path(__file__).with_name("confidence.json")
 HITS_READ = 3  # hits that are read for the words of the question; an answer is seldom in the fourth
@@ -43,7 +43,7 @@ DATED_WORTH = 0.5  # what a date or a number counts: texts may say "yesterday" a
 _DATES = frozenset(token for word in (*MONTHS, *WEEKDAYS) for token in words(word))
 WISH = 0.05  # confidence at least in a wish of the asker that was raised; few of them are wanted
 OLDER_SHARE = 1 / 4
-"""How sure an older answer is at least, as a share of the newer one: less is no answer at all. With
+"""Confidence of an older answer at least, as a share of the newer one's: less is no answer. With
 a third, one in eight true marks is lost (`python -m bench.answer_change --blind`)."""
 STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
 

@@ -261,7 +261,6 @@ class StoreNames:
         yield from self._reader.aliases(chosen, known)
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
         wanted = frozenset(keys)
         if not self._is_whole:  # What others wrote must not be felt.
             return dict.fromkeys(wanted, 1.0)
@@ -269,13 +268,12 @@ class StoreNames:
         return {key: name_worth(key, counts.__getitem__) for key in wanted}
 
     def first_named(self, first: str) -> Iterable[int]:
-        """Return the nodes with a first name, and more names than that."""
         rows = sorted(self._view.keep_world(self._named(words(first))))
         bodies = self._reader.bodies(rows, self._view.moment.known)
         return [body.row for body in bodies if first_name(body.type, body.name) == first]
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes.
+        """Return names similar to a key, misspelled or longer, each with its nodes.
 
         The text index finds nodes that have one of the words; a name of one word that is misspelled
         is not found.
@@ -288,15 +286,12 @@ class StoreNames:
         return {one: known[one] for one in found} if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are inside the worlds."""
         return self._view.keep_world(rows)
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
         return self._view.keep(rows)
 
     def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
         known = self._view.moment.known
         found = [self._reader.children(row, known, limit=most + 1) for row in rows]
         return {child for children in found for child in children if len(children) <= most}
