@@ -209,7 +209,7 @@ class MemoryEnder:
         return Retired(ids=self._told(ends), scopes=scopes, commit=commit, root_state=root)
 
     def _told(self, ids: Sequence[Id]) -> tuple[Id, ...]:
-        """Return those of some ended nodes that are inside the bounds of the caller.
+        """Return the ended nodes that are inside the bounds of the caller.
 
         Nodes that others derived from a memory end with it and are not reported.
         """

@@ -480,7 +480,7 @@ class MemoryReader:
     def _superseding(
         self, view: View, rows: Sequence[int]
     ) -> tuple[dict[int, Ids], dict[int, Ids]]:
-        """Return what each row supersedes, and what supersedes it, inside the bounds."""
+        """Return the nodes that each row supersedes, and its successors, inside the bounds."""
         reader, known = view.reader, view.moment.known
         found = reader.edges_at(rows, "both", ("supersedes",), known)
         ends = {end for item in found for end in (item.source, item.target)}

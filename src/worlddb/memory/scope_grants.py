@@ -333,7 +333,7 @@ class GrantKeeper:
         return max(self.db.engine.clock(), reader.head().time)
 
     def _grants(self, reader: Reader, rows: Sequence[int]) -> Iterator[Grant]:
-        """Yield those of some nodes that are grants."""
+        """Yield the grants among some nodes."""
         now = from_micros(self._now(reader))
         nodes = reader.nodes(rows)
         edges = reader.edges_at(rows, "out", ("refers_to",))

@@ -512,7 +512,7 @@ def _listed_only(view: View, types: Sequence[str] | None) -> ListedOnly:
 
 
 def _directly_in(view: View, worlds: Sequence[int], rows: Iterable[int], before: int) -> list[int]:
-    """Return those of some rows below `before` that are directly in worlds, latest first."""
+    """Return the rows below `before` that are directly in worlds, latest first."""
     holders = _holders(view.reader, (row for row in rows if row < before), view.moment)
     wanted = set(worlds)
     return sorted((row for row, held in holders.items() if held & wanted), reverse=True)

@@ -178,9 +178,9 @@ def signals_of(
 ) -> HitSignals:
     """Return the signals of hits, from their rows, names and contents, and places in lanes.
 
-    `stated` marks the candidates that state exactly what is asked for. `lacking` is that of the
-    embedder, if it knows single words, and `usual` the cosine that it gives to unrelated texts.
-    Without it, that is taken from the texts that are farthest from the question. `names` are the
+    `stated` marks the candidates that state exactly what is asked for. `lacking` is the
+    method of the embedder, if it knows single words; `usual` is the cosine that it gives to
+    unrelated texts. Without `usual`, the texts farthest from the question give it. `names` are the
     names in the question that lead to each hit: "k8s" is met by a text about Kubernetes. `wishes`
     marks the hits that were raised as wishes of the asker, which hardly share a word with a task.
     """
@@ -225,7 +225,7 @@ def signals_of(
 
 
 def _next(places: Sequence[int], size: int) -> int:
-    """Return the first place that is one in the lanes."""
+    """Return the first place that the lanes have."""
     return next((place for place in places if place < size), 0)
 
 
