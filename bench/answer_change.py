@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from bench.answer_triples import BLIND, DATA, FITTED, Triple, blind, fitted, topics
 from worlddb import Memory, RecallSettings
-from worlddb.embed.wordllama_embedder import static_vectors, word_sums
+from worlddb.embed.embedder import static_vectors, word_sums
 from worlddb.language.answer_signs import VECTOR_SIGNS, AnswerCompany
 from worlddb.language.statement import statement_of
 from worlddb.recall import answer_network

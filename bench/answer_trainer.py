@@ -6,7 +6,6 @@ numbers of one network; `answer_network.npz` has those of some, stacked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import sqrt
 from typing import NamedTuple
 
@@ -17,11 +16,10 @@ from torch import nn
 from torch.nn import functional
 
 SMALL, TOLD, HIDDEN = 32, 24, 32  # numbers of a word, of a compared word, of a pair
-EPOCHS, BATCH, RATE, DECAY = 16, 512, 4e-3, 0.1
+EPOCHS, BATCH, RATE, DECAY = 12, 512, 4e-3, 0.1
 DROPPED, WORDS_DROPPED = 0.4, 0.2  # shares of numbers and of words left out at random
 EXCHANGED, NEIGHBOURS = 0.2, 8  # share of words read as one of those most similar to them
 KIND_SHARE = 0.5  # of the loss: why a later text is no update, which is not used afterwards
-TOGETHER = 16  # batches drawn at once, and then sorted by length: padding costs most of the time
 WARMING = 0.15  # share of the steps in which the rate rises
 
 
@@ -164,19 +162,6 @@ class _Network(nn.Module):
         }
 
 
-def _batches(
-    data: _Data, places: torch.Tensor, shares: torch.Tensor, steps: int
-) -> Iterator[torch.Tensor]:
-    """Yield batches of triples drawn by their shares; those of a batch are about equally long."""
-    sizes = data.sizes[data.triples].max(dim=1).values
-    while steps > 0:
-        drawn = places[torch.multinomial(shares, BATCH * TOGETHER, replacement=True)]
-        batches = drawn[sizes[drawn].argsort()].split(BATCH)
-        for number in torch.randperm(TOGETHER).tolist()[:steps]:
-            yield batches[number]
-        steps -= TOGETHER
-
-
 def fitted(samples: Samples, used: NDArray[np.bool_], seed: int) -> dict[str, NDArray[np.float16]]:
     """Return the numbers of a network that was fitted to some samples."""
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -191,7 +176,8 @@ def fitted(samples: Samples, used: NDArray[np.bool_], seed: int) -> dict[str, ND
     rates = torch.optim.lr_scheduler.OneCycleLR(
         descent, RATE, total_steps=steps, pct_start=WARMING
     )
-    for at in _batches(data, places, shares, steps):
+    for _ in range(steps):
+        at = places[torch.multinomial(shares, BATCH, replacement=True)]
         sums, kinds = network(data, at)
         loss = functional.binary_cross_entropy_with_logits(sums, data.labels[at])
         loss = loss + KIND_SHARE * functional.cross_entropy(kinds, data.kinds[at])

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.wordllama_embedder import static_vectors, word_sums
+from worlddb.embed.embedder import static_vectors, word_sums
 from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.proper_names import TOWNS, is_given
 from worlddb.language.statement import CALENDAR, COPULAS, DEFINITE, OWN, SELF, SPACELESS, listed
