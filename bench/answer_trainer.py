@@ -20,6 +20,7 @@ EPOCHS, BATCH, RATE, DECAY = 12, 512, 4e-3, 0.1
 DROPPED, WORDS_DROPPED = 0.4, 0.2  # shares of numbers and of words left out at random
 EXCHANGED, NEIGHBOURS = 0.2, 8  # share of words read as one of those most similar to them
 KIND_SHARE = 0.5  # of the loss: why a later text is no update, which is not used afterwards
+LAST_STEPS, LAST_RATE = 2_000, 2e-3  # of the second fit, of the last layers
 WARMING = 0.15  # share of the steps in which the rate rises
 
 
@@ -27,7 +28,8 @@ class Samples(NamedTuple):
     """Texts as words, and triples as texts; the kinds of triples as numbers.
 
     `words`, `stems` and `flags` have a row a text, filled up with zeros behind `sizes` words.
-    `vectors` are those of the words.
+    `vectors` are those of the words. The `unrelated` triples are for the
+    second fit only.
     """
 
     vectors: NDArray[np.float32]
@@ -40,6 +42,7 @@ class Samples(NamedTuple):
     labels: NDArray[np.float32]
     kinds: NDArray[np.int64]
     shares: NDArray[np.float32]
+    unrelated: NDArray[np.bool_]
 
 
 class _Data:
@@ -53,7 +56,9 @@ class _Data:
         self.triples, self.signs, self.labels = (
             put[name] for name in ("triples", "signs", "labels")
         )
-        self.kinds, self.shares = put["kinds"], put["shares"]
+        self.kinds, self.shares, self.unrelated = (
+            put[name] for name in ("kinds", "shares", "unrelated")
+        )
         lengths = put["vectors"].norm(dim=1, keepdim=True)
         self.units = put["vectors"] / (lengths + 1e-6)
         self.lengths = (lengths / 10).clamp(0, 3)
@@ -118,7 +123,8 @@ class _Network(nn.Module):
         kernels = near.max(-1).values.clamp(0, 1), equal.float().max(-1).values
         return score.softmax(-1) @ other.small, *kernels
 
-    def forward(self, data: _Data, at: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def told(self, data: _Data, at: torch.Tensor) -> torch.Tensor:
+        """Return what the words of each triple say, and its signs."""
         drawn = None
         if self.training:
             drawn = torch.randint(0, 1_000_000, (len(at),), device=at.device)
@@ -134,8 +140,10 @@ class _Network(nn.Module):
             told = torch.relu(tell(self.drop(every))) * one.there[..., None]
             count = one.there.sum(1, keepdim=True) + 3
             found += [told.max(1).values, told.sum(1) / count]
-        found.append(data.signs[at])
-        hidden = torch.tanh(self.hidden(self.drop(torch.cat(found, -1))))
+        return torch.cat([*found, data.signs[at]], -1)
+
+    def forward(self, told: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = torch.tanh(self.hidden(self.drop(told)))
         return self.out(hidden)[:, 0], self.kind(hidden)
 
     def numbers(self) -> dict[str, NDArray[np.float16]]:
@@ -170,19 +178,43 @@ def fitted(samples: Samples, used: NDArray[np.bool_], seed: int) -> dict[str, ND
     network = _Network(samples.flags.shape[2], samples.signs.shape[1], int(samples.kinds.max()) + 1)
     network.to(device).train()
     places = torch.tensor(np.flatnonzero(used), device=device)
-    shares = data.shares[places]
-    steps = EPOCHS * max(1, len(places) // BATCH)
+    shares = data.shares[places] * ~data.unrelated[places]
+    steps = EPOCHS * max(1, int((shares > 0).sum()) // BATCH)
     descent = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     rates = torch.optim.lr_scheduler.OneCycleLR(
         descent, RATE, total_steps=steps, pct_start=WARMING
     )
     for _ in range(steps):
         at = places[torch.multinomial(shares, BATCH, replacement=True)]
-        sums, kinds = network(data, at)
+        sums, kinds = network(network.told(data, at))
         loss = functional.binary_cross_entropy_with_logits(sums, data.labels[at])
         loss = loss + KIND_SHARE * functional.cross_entropy(kinds, data.kinds[at])
         descent.zero_grad(set_to_none=True)
         loss.backward()
         descent.step()
         rates.step()
-    return network.eval().numbers()
+    weigh_again(network, data, places)
+    return network.numbers()
+
+
+def weigh_again(network: _Network, data: _Data, places: torch.Tensor) -> None:
+    """Fit the last two layers again, with updates of other lines as later texts, too.
+
+    The words are read as before: with these triples from the start, they would be learned by heart.
+    """
+    network.eval()
+    with torch.no_grad():
+        told = torch.cat([network.told(data, at) for at in places.split(BATCH)])
+    network.train()
+    last = [*network.hidden.parameters(), *network.out.parameters()]
+    descent = torch.optim.AdamW(last, lr=LAST_RATE, weight_decay=DECAY)
+    rates = torch.optim.lr_scheduler.OneCycleLR(descent, LAST_RATE, total_steps=LAST_STEPS)
+    shares, labels = data.shares[places], data.labels[places]
+    for _ in range(LAST_STEPS):
+        at = torch.multinomial(shares, 2 * BATCH, replacement=True)
+        loss = functional.binary_cross_entropy_with_logits(network(told[at])[0], labels[at])
+        descent.zero_grad(set_to_none=True)
+        loss.backward()
+        descent.step()
+        rates.step()
+    network.eval()

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import sqrt
 from typing import NamedTuple
@@ -252,6 +252,13 @@ class AnswerCompany:
         if vectors is not None:
             self._near = np.einsum("ik,jk->ij", vectors, vectors).tolist()
         self._bases: dict[int, _Basis] = {}
+
+    def nearest(self, pairs: Iterable[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+        """Return the pairs whose later texts mean most of what question and older text mean."""
+        found, near = list(pairs), self._near
+        if near is not None and len(found) > count:
+            found.sort(key=lambda it: -near[0][it[1] + 1] - near[it[0] + 1][it[1] + 1])
+        return found[:count] if near is not None else found
 
     def likeness(self, old: int, new: int) -> list[float] | None:
         """Return how much two texts and the question have in common; None if `new` adds nothing.

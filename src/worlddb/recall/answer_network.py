@@ -37,6 +37,9 @@ from worlddb.language.statement import CALENDAR, COPULAS, DEFINITE, OWN, SELF, S
 from worlddb.language.text_tokens import COUNTED, words
 from worlddb.language.word_forms import fold
 
+PAIRS_WEIGHED, PAIRS_READ = 10, 5
+"""Pairs of a recall that are weighed by quick signs, and read: those nearest in meaning. With more,
+a recall takes longer, and hardly another update comes first."""
 WORDS_MAX = 40  # of a text: a statement has at most 200 characters
 TEXTS_KEPT = 2_048  # encoded texts cached: about 20 MB
 LENGTH_UNIT, LENGTH_MAX = 10.0, 3.0  # of the vector of a word: how much the word says
@@ -172,15 +175,14 @@ class AnswerNetwork:
             np.matmul(small, of["asked"]),
         )
 
-    def likely(self, rows: Sequence[Sequence[float]]) -> NDArray[np.bool_]:
-        """Return for each row of quick signs whether the pair is worth reading."""
+    def likely(self, rows: Sequence[Sequence[float]]) -> list[int]:
+        """Return which rows of quick signs are of pairs worth reading, by their positions."""
         quick = np.array(rows, dtype=np.float32)
         quick = np.concatenate([quick, quick**2], axis=1)
-        found: NDArray[np.bool_] = (
-            np.einsum("ij,j->i", quick, self._numbers["likely"][:-1]) + self._numbers["likely"][-1]
-            >= self._likely_enough
-        )
-        return found
+        weights = self._numbers["likely"]
+        sums = np.einsum("ij,j->i", quick, weights[:-1]) + weights[-1]
+        best = np.argsort(-sums, kind="stable")[:PAIRS_READ]
+        return [at for at in best.tolist() if sums[at] >= self._likely_enough]
 
     def probabilities(
         self, triples: Sequence[tuple[str, str, str]], signs: Sequence[Sequence[float]]
@@ -311,7 +313,8 @@ def new_answers(
     """
     vectors = static_vectors([question, *texts]) if read else None
     company = AnswerCompany(question, texts, vectors)
-    quick = [(pair, row) for pair in pairs if (row := company.likeness(*pair)) is not None]
+    near = company.nearest(pairs, PAIRS_WEIGHED)
+    quick = [(pair, row) for pair in near if (row := company.likeness(*pair)) is not None]
     if not quick:
         return {}
     if vectors is None:
@@ -319,8 +322,7 @@ def new_answers(
         chances = sign_network().probabilities(signs).tolist()
         return dict(zip((pair for pair, _ in quick), chances, strict=True))
     network = answer_network()
-    likely = network.likely([row for _, row in quick]).tolist()
-    kept = [pair for (pair, _), is_likely in zip(quick, likely, strict=True) if is_likely]
+    kept = [quick[at][0] for at in network.likely([row for _, row in quick])]
     if not kept:
         return {}
     signs = [list(company.signs(*pair).values()) for pair in kept]

@@ -202,9 +202,13 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
             elif number < ANSWERS_MAX and (place < ANSWERS_MAX or new.speaker[0] != TURN):
                 pairs.append((number, place))
     chances = new_answers(question, [it.text for it in ranked], pairs) if pairs else {}
+    best: dict[int, float] = {}
+    for (number, _), chance in chances.items():
+        best[number] = max(chance, best.get(number, 0.0))
     for (number, place), chance in chances.items():
         old, new = ranked[number], ranked[place]
-        if chance >= (enough() if new.trust == old.trust else TRUSTED_ENOUGH):
+        least = enough() if new.trust == old.trust else TRUSTED_ENOUGH
+        if chance >= least and chance == best[number]:
             found[old.at, new.at] = chance
     return found
 
