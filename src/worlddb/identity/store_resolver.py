@@ -57,7 +57,7 @@ from worlddb.language.proper_names import (
     sound_code,
     unqualified,
 )
-from worlddb.model.address import Id, content_key
+from worlddb.model.address import Id, content_keys
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, NOW, DraftNode
 from worlddb.store.interface import Reader, Store
@@ -350,7 +350,7 @@ class StoreResolver:
 
         A node that was born in the root world may live in this world by now.
         """
-        keys = [content_key(*text, world) for text in texts for world in {parent, ROOT_ROW}]
+        keys = content_keys(texts, {parent, ROOT_ROW})
         now = to_micros(self.view.moment.now, "now")
         return self.reader.alike(keys, now, EQUAL_TEXTS_MAX)
 

@@ -337,7 +337,7 @@ class MemoryWriter:
         for left in reversed(range(CHAT_TRIES_MAX)):
             try:
                 done = self._write_new(messages, terms, is_chat=is_chat)
-                return replace(done, secrets=terms.secrets)
+                return replace(done, secrets=terms.secrets) if terms.secrets else done
             except ChatMovedError:
                 if not left:
                     raise

@@ -180,6 +180,11 @@ def _answers(
     return answers
 
 
+def _age(answer: _Answer) -> tuple[int, tuple[datetime, int]]:
+    """Return what a later answer has more of: trust, then time."""
+    return answer.trust, answer.since
+
+
 def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
     """Return which answer may have replaced which, by position, and how likely that is.
 
@@ -190,13 +195,15 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
     found: dict[tuple[int, int], float] = {}
     texts = [it.text for it in ranked]
     company = AnswerCompany(question, texts, static_vectors([question, *texts]))
+    speakers = [it.speaker for it in ranked]
+    places = {key: place for place, key in enumerate(sorted({_age(it) for it in ranked}))}
+    ages = [places[_age(it)] for it in ranked]
     for number, old in enumerate(ranked):
+        age, speaker = ages[number], speakers[number]
         later = [
             (place, new)
             for place, new in enumerate(ranked)
-            if new.speaker == old.speaker
-            and (old.trust, old.since) < (new.trust, new.since)
-            and new.text != old.text
+            if ages[place] > age and speakers[place] == speaker and new.text != old.text
         ]
         for _, new in later:
             if old.said.may_be_rival(new.said) and is_rival(old.said, new.said):
