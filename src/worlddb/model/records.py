@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from worlddb.errors import InvalidInputError
@@ -326,6 +327,14 @@ class Query:
     pierces: frozenset[str] = frozenset()
     type_edges: frozenset[str] = frozenset()
     summary_edges: frozenset[str] = frozenset()
+
+    def with_fields(self, **changes: Any) -> Query:
+        """Return the query with other values, as `dataclasses.replace` does in twice the time."""
+        return Query(**(dict(zip(_QUERY_FIELDS, _values_of(self), strict=True)) | changes))
+
+
+_QUERY_FIELDS = tuple(one.name for one in fields(Query))
+_values_of = attrgetter(*_QUERY_FIELDS)
 
 
 def encode_changes(changes: Sequence[Change]) -> str:

@@ -320,9 +320,7 @@ class HeldNames:
     def inside(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that are in the world."""
         place, within = self._interior.place, self._within
-        if within is None:
-            return set(rows) & place.keys()
-        return {row for row in rows if row in place and within[place[row]]}
+        return {row for row in set(rows) & place.keys() if within is None or within[place[row]]}
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         """Return those of some nodes that may be hits."""

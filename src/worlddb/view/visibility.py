@@ -347,7 +347,7 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
     """
     follow_registrations(registry, reader)
     worlds = [bytes(query.world or ROOT_ID)]
-    row = reader.node_row(worlds[0])
+    row = ROOT_ROW if query.world is None else reader.node_row(worlds[0])
     while row is not None and row != ROOT_ROW:
         row = reader.parents([row], moment.known).get(row)
         if row is not None:
