@@ -165,6 +165,16 @@ def resolver_in(
     return StoreResolver(view, settings or DEFAULT_SETTINGS, tiebreaker, vectors, said)
 
 
+def alike(
+    reader: Reader, texts: Iterable[tuple[str, str, str]], parent: int, now: int
+) -> list[int]:
+    """Return the rows in the content index for any (type, name, content) in a world.
+
+    A node that was born in the root world may live in this world by now.
+    """
+    return reader.alike(content_keys(texts, {parent, ROOT_ROW}), now, EQUAL_TEXTS_MAX)
+
+
 class StoreResolver:
     """Resolves names on one snapshot, inside one world."""
 
@@ -336,7 +346,8 @@ class StoreResolver:
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node in `parent` with the same type, name and content."""
-        rows = self.alike([(node.type, node.name, node.content)], parent)
+        now = to_micros(self.view.moment.now, "now")
+        rows = alike(self.reader, [(node.type, node.name, node.content)], parent, now)
         if not rows:
             return None
         wanted = (parent, node.type, node.name, node.content)
@@ -344,15 +355,6 @@ class StoreResolver:
             if (body.parent, body.type, body.name, body.content) == wanted:
                 return body.row
         return None
-
-    def alike(self, texts: Iterable[tuple[str, str, str]], parent: int) -> list[int]:
-        """Return the rows in the content index for any (type, name, content) in a world.
-
-        A node that was born in the root world may live in this world by now.
-        """
-        keys = content_keys(texts, {parent, ROOT_ROW})
-        now = to_micros(self.view.moment.now, "now")
-        return self.reader.alike(keys, now, EQUAL_TEXTS_MAX)
 
     # -- candidates --------------------------------------------------------------------------------
 

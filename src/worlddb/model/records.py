@@ -463,7 +463,8 @@ class Draft(Plain):
             raise InvalidInputError(
                 f"aliases: give a mapping from keys of nodes to names, not {self.aliases!r:.100}"
             )
-        unknown = sorted(map(str, self.aliases.keys() - {node.key for node in self.nodes}))
+        known = {node.key for node in self.nodes} if self.aliases else ()
+        unknown = sorted(map(str, self.aliases.keys() - known)) if self.aliases else ()
         if unknown:
             raise InvalidInputError(
                 f"aliases: no node of the draft has the key {unknown[0]!r:.100}; "
