@@ -27,6 +27,7 @@ from worlddb.faces.http.access_tokens import make_access, read_tokens
 from worlddb.faces.http.served_stores import OneStore, tenant_stores
 from worlddb.faces.http.token_file import TokenUses, uses_beside
 from worlddb.faces.http.worker_pool import WorkerStores, WriteLink, WriteServer, check_workers
+from worlddb.memory.writes import MemoryWriter
 
 from .serving import Process, Site, serving, token
 
@@ -168,7 +169,7 @@ def test_an_error_of_the_writer_is_logged_there_and_not_shown(
     def fail(*_: object, **__: object) -> None:
         raise ArithmeticError("a secret of the inside")
 
-    monkeypatch.setattr(Memory, "write", fail)
+    monkeypatch.setattr(MemoryWriter, "stage", fail)
     refused = sites[0].post("/v1/memories", text="I like tea").error
     assert refused == "500 internal: internal error; the server's log has the details"
     assert "a secret of the inside" in caplog.text
