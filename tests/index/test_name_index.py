@@ -12,7 +12,7 @@ import worlddb
 from patience import until
 from worlddb import Memory, NodeDraft, WorldDB
 from worlddb.identity.store_resolver import attribute_keys, block_keys
-from worlddb.index import search
+from worlddb.index import name_index, search
 from worlddb.index.name_index import NameIndex
 
 TEXTS = (
@@ -114,6 +114,23 @@ def test_a_write_that_fails_leaves_the_index_as_it_was(db: WorldDB) -> None:
         write()
     assert content(db) == before
     assert is_complete(db)
+
+
+def test_keys_of_an_earlier_version_are_made_again(
+    db: WorldDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade to a WorldDB that cuts names into other keys."""
+    with db.transaction() as tx:
+        tx.create_node(type="Entity", name="Anna Berg", aliases=("Annie",))
+    with monkeypatch.context() as earlier:
+        earlier.setattr(name_index, "VERSION", name_index.VERSION - 1)
+        NameIndex(db.engine.store, lambda name: [f"old {name}"], attribute_keys).catch_up()
+    before = content(db)
+    told = db.ingest("Lunch with Annie.", recluster="off")
+    assert [db.get(ident).name for ident in told.reused] == ["Anna Berg"]
+    assert not set(before[0]) & set(content(db)[0])
+    assert content(db) == made_anew(db)
+    assert db.check() == []
 
 
 def load(db: WorldDB, count: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 import worlddb
 from worlddb import RecallSettings, Weights
 from worlddb.evaluate.weight_fit import FITTED
-from worlddb.index import held_world, ranking_numbers
+from worlddb.index import bm25, held_world, ranking_numbers
 from worlddb.index.ranking_numbers import PATH, SCALARS, WEIGHTS
 from worlddb.language import ranking_features as question
 from worlddb.recall import ranker, recaller
@@ -62,7 +62,7 @@ def test_every_fitted_weight_is_one_that_the_command_fits() -> None:
     assert chosen - {"late"} <= {*FITTED}
 
 
-@pytest.mark.parametrize("module", [ranker, recaller, ranking_numbers, question, held_world])
+@pytest.mark.parametrize("module", [ranker, recaller, ranking_numbers, question, held_world, bm25])
 def test_no_fraction_is_written_into_the_code_of_the_ranking(module: Any) -> None:
     """A weight is a fraction; limits and sizes are whole numbers."""
     tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
@@ -89,5 +89,5 @@ def test_a_scalar_of_the_file_reaches_the_text_lane(
                 tx.create_node(type="Memory", content=text)
         before = [hit.lanes["text"].score for hit in db.recall("apple")]
         changed: dict[str, Any] = {name: 0.1}
-        monkeypatch.setattr(held_world, "SCALARS", replace(SCALARS, **changed))
+        monkeypatch.setattr(bm25, "SCALARS", replace(SCALARS, **changed))
         assert [hit.lanes["text"].score for hit in db.recall("apple")] != before

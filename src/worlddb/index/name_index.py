@@ -26,6 +26,9 @@ KEYS_CACHED = 1 << 14  # a write looks up the names of a text, then stores them
 FRAMES_CACHED = 256  # a write compares a text by its frames, then stores it under them
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
+VERSION = 2
+"""Counted up when names or texts are cut into other keys: the keys of a store are made again."""
+
 TURN = "Turn"
 STATED = frozenset({"Memory", TURN})
 """Types of texts that are indexed by their frames: the same words with the value left open."""
@@ -80,7 +83,7 @@ class NameIndex:
         """Return whether the index has reached the commit of a snapshot."""
         head = reader.head()
         return (
-            reader.lookups.is_begun()
+            reader.lookups.is_begun(VERSION)
             and reader.lookups.reached() == (head.nodes, head.notes)
             and not reader.lookups.moved()
         )
@@ -92,12 +95,11 @@ class NameIndex:
             StorageError, ConflictError: the store cannot be written.
         """
         with self._store.read() as reader:
-            is_begun = reader.lookups.is_begun()
+            is_begun = reader.lookups.is_begun(VERSION)
         if not is_begun:
             with self._store.derive() as session:
-                if not session.lookups.is_begun():
-                    # From this point on, moved and erased nodes are recorded.
-                    session.lookups.set_reached(*session.lookups.reached())
+                if not session.lookups.is_begun(VERSION):
+                    session.lookups.begin(VERSION)
         while True:
             with self._store.read() as reader:
                 head = reader.head()
@@ -125,6 +127,10 @@ class NameIndex:
         Does nothing if the index has not reached the commit before.
         """
         head = session.head()
+        if not session.lookups.is_begun(VERSION):
+            if head.nodes != ROOT_ROW:
+                return
+            session.lookups.begin(VERSION)
         if session.lookups.reached() == (head.nodes, head.notes) != (last, notes):
             filed, names = self._of_nodes(session, range(head.nodes + 1, last + 1))
             if notes != head.notes:

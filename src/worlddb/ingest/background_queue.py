@@ -37,8 +37,8 @@ KEPT_MAX = 100  # results kept for `db.reclustered`; bounds the memory
 TOGETHER_MAX = 64
 """Puts that are processed together at most, so that no snapshot is held for long."""
 RESTS = 19
-"""Pauses are this many times as long as the work. Under load the work takes a twentieth of the time:
-what writers lose by it is little, and more nodes of one world are compared in one go."""
+"""Pauses are this many times as long as the work. Under load the work takes a twentieth of the
+time: what writers lose by it is little, and more nodes of one world are compared in one go."""
 REST_S_MAX = 5.0  # a long job must not delay the next one for minutes
 IDLE_S = 0.2
 """How long an idle thread waits for work. A process that ends without closing waits as long."""

@@ -51,7 +51,7 @@ from worlddb.view.visibility import Moment, View
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
-    from worlddb.recall.asked_question import RecallSettings
+    from worlddb.recall.question import RecallSettings
 
 
 # Summary order: summaries before details, each in place of the details it was derived from.
@@ -239,7 +239,7 @@ class MemoryReader:
         settings: RecallSettings | None,
     ) -> Recall:
         """Return the answer to a question in the caller's own scopes; see `recall`."""
-        from worlddb.recall.asked_question import DEFAULT_SETTINGS, question_of
+        from worlddb.recall.question import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
         if isinstance(query, str) and not query.strip() and not names:

@@ -352,7 +352,7 @@ def code_digest() -> str:
 @cache
 def settings_digest() -> str:
     """Return a digest of the default settings of recalls."""
-    from worlddb.recall.asked_question import DEFAULT_SETTINGS
+    from worlddb.recall.question import DEFAULT_SETTINGS
 
     return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()
 

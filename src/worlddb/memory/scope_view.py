@@ -393,7 +393,7 @@ def find_named(view: View, meant: View, given: bytes | str) -> int:
         prefix = parse_prefix(given) if isinstance(given, str) else ""
     if not isinstance(given, str) or len(prefix) == 2 * ID_BYTES:
         return find_inside(view, given)[0]
-    from worlddb.recall.question import borne_by
+    from worlddb.recall.store_lanes import borne_by
 
     named = borne_by(meant, given)
     with suppress(NotFoundError):

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.vectors import SAID_WORD
-from worlddb.language.ranking_features import FRAME, WEEKDAYS
-from worlddb.language.text_tokens import MONTHS, STOP, node_words, words
+from worlddb.language.ranking_features import FRAME
+from worlddb.language.text_tokens import MONTHS, STOP, WEEKDAYS, node_words, words
 
 Scores = NDArray[np.float64]
 Signals = Mapping[str, float]

@@ -53,7 +53,7 @@ def preference_in(text: str) -> PreferenceKind | None:
 
 @cache
 def preference_signs() -> frozenset[str]:
-    """Return tokens at least one of which a text with a preference has, whatever its language."""
+    """Return tokens; a text with a preference has at least one of them, whatever its language."""
     found = set()
     for name, rows in sections("language", PREFERENCE_LIST).items():
         code, _, part = name.partition(" ")

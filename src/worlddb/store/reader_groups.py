@@ -73,8 +73,11 @@ class KeyLookups(Protocol):
     Keys are signed 64-bit numbers; different names may share one.
     """
 
-    def is_begun(self) -> bool:
-        """Return whether `set_reached` was ever called; only then are moved nodes recorded."""
+    def is_begun(self, version: int) -> bool:
+        """Return whether the keys were begun by this version of the code that makes them."""
+
+    def begin(self, version: int) -> None:
+        """Remove all keys and counts, and begin again; from now on moved nodes are recorded."""
 
     def reached(self) -> LookupsReached:
         """Return how far the index has come; (1, 0) in a new store."""

@@ -217,17 +217,33 @@ class DerivedContract:
 
     def test_the_lookup_index_knows_how_far_it_has_come(self, store: Store) -> None:
         with store.read() as reader:
-            assert not reader.lookups.is_begun()
+            assert not reader.lookups.is_begun(3)
             assert reader.lookups.reached() == (1, 0)
         with store.derive() as session:
+            session.lookups.begin(3)
+            assert session.lookups.reached() == (1, 0)
             session.lookups.set_reached(5, 7)
             assert session.lookups.reached() == (5, 7)
             session.lookups.add_names({1: 2, 5: 1})
             session.lookups.add_names({1: 3})
         with store.read() as reader:
-            assert reader.lookups.is_begun()
+            assert reader.lookups.is_begun(3)
+            assert not reader.lookups.is_begun(4)
             assert reader.lookups.reached() == (5, 7)
             assert [reader.lookups.names(world) for world in (1, 5, 9)] == [5, 1, 0]
+
+    def test_a_lookup_index_of_another_version_begins_again(self, store: Store) -> None:
+        with store.derive() as session:
+            session.lookups.begin(3)
+            session.lookups.put([(9, 4)])
+            session.lookups.add_names({1: 2})
+            session.lookups.set_reached(5, 7)
+            session.lookups.begin(4)
+        with store.read() as reader:
+            assert reader.lookups.is_begun(4)
+            assert reader.lookups.reached() == (1, 0)
+            assert reader.lookups.counts([9]) == {9: 0}
+            assert reader.lookups.names(1) == 0
 
     def test_moved_nodes_wait_for_the_lookup_index_once_it_is_begun(self, store: Store) -> None:
         with committing(store) as tx:

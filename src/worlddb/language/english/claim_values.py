@@ -1,21 +1,18 @@
-"""Claim values: relations with one value at a time, the values in claims, and questions for them.
+"""Claim values: relations with one value at a time, and the values in claims.
 
     thing_of("phone number")                  ──▶ its relation and kind of value (`relations.txt`)
     ClaimValues(text, prose, mentions).home(9, lower=False) ──▶ "Oslo" in "I live in Oslo."
-    asked_claims("Which company does Anna work for?")       ──▶ Anna, works at
 
 V1  A mention is a name. A known town is a name even if the word is ordinary (Nice), and in a text
     in lower case.
 V2  The object of *moved to* is a place unless it is known as a team, a tool or a company.
 V3  A title is the longest run of capitalised words, if the statement ends with it.
-V4  A question asks for the claim that holds, however it was worded ("I moved to Paris"). A question
-    with a further condition ("Where do I live in summer?") asks for something else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from worlddb.language.english.prose import (
@@ -31,7 +28,7 @@ from worlddb.language.english.prose import (
     looks_ordinary,
     of_a_people,
 )
-from worlddb.language.language_reader import AskedClaim, Mention
+from worlddb.language.language_reader import Mention
 from worlddb.language.proper_names import PLACE_NAMES, TOWNS, width_of
 from worlddb.language.word_forms import any_of, sections, words_of
 
@@ -55,21 +52,6 @@ _NO_VALUE_ENDINGS = tuple(listed("hedges", "no value endings"))
 _JOINED_FOR_ELSE = listed("organisations", "joined for else")
 _NO_TOWN = BRANDS.union(
     *(listed("organisations", name) for name in ("no town", "brands perhaps", "numbered"))
-)
-
-_QUESTIONS = Patterns("claim_questions")
-BOSSES = ("manager", "boss", "supervisor")
-"""Words for one's superior; a question for one of them means any of them."""
-SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
-QUESTION_CHARS_MAX = 200  # a longer question asks for more than one value
-_ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
-    *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
-    ("REPORTS", BOSSES),
-    *((f"WORKS_{name}", (WORKS_AT,)) for name in ("SAID", "WHERE", "WHICH", "FOR", "EMPLOYS")),
-    ("EMPLOYER", (WORKS_AT, "employer")),
-    ("DOES_WHAT", (JOB_TITLE, WORKS_AT)),
-    ("AGE_HOW", (AGE,)),
-    ("AGE_WHAT", (AGE,)),
 )
 
 
@@ -343,30 +325,3 @@ def _may_name(text: str) -> bool:
     if looks_ordinary(word) or of_a_people(word) or word.endswith(_STATE_ENDINGS):
         return False
     return not any(word in words for words in (_STATES, _NO_TOWN, PHRASES, NEVER, TOWNS))
-
-
-def asked_claims(question: str) -> list[AskedClaim]:
-    """Return the claims that a question asks for; none for most questions."""
-    if len(question) > QUESTION_CHARS_MAX:
-        return []
-    return list(dict.fromkeys(_found(question)))
-
-
-def _found(question: str) -> Iterator[AskedClaim]:
-    for name, relations in _ASKED:
-        if match := getattr(_QUESTIONS, name).search(question):
-            yield AskedClaim(_owner(match), relations)
-    if match := _QUESTIONS.FAVOURITE.search(question):
-        kinds = SAME_KIND.get(match["kind"].lower(), (match["kind"],))
-        yield AskedClaim(_owner(match), tuple(map(favourite_of, kinds)))
-    if match := _QUESTIONS.THING.search(question):
-        relation = thing_of(match["thing"]).relation
-        more: tuple[str, ...] = (WORKS_AT,) if relation == JOB_TITLE else ()
-        if relation in BOSSES:
-            more = tuple(word for word in BOSSES if word != relation)
-        yield AskedClaim(_owner(match), (relation, *more))
-
-
-def _owner(match: re.Match[str]) -> str:
-    groups = match.groupdict()
-    return groups.get("who") or groups.get("whose") or ""

@@ -15,8 +15,9 @@
     models, vectors, pools   embeddings: of each text, and composed of each world (derived)
     tokens     embeddings of the single words of a text, if the model makes them (derived)
     lookups    keys of names, to find nodes by name; the last node indexed, the names per world,
-               and nodes moved since (derived); after row 0 of `lookups_reached` come the sums over
-               the rows of all derived tables (derived_tables.py)
+               and nodes moved since (derived); row -1 of `lookups_reached` has the version of the
+               keys, and after row 0 come the sums over the rows of all derived tables
+               (derived_tables.py)
 
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range. An id is
 looked up by `key`, its first 8 bytes as an integer: a third of an index over 32 bytes.

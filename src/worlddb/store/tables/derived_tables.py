@@ -69,8 +69,11 @@ MODELS_SQL = (
     "SELECT number, id, dim, active, pooling, embedded, composed, seq FROM models "
     "ORDER BY active DESC, number"
 )
+VERSION_ROW = -1
+"""The row of `lookups_reached` with the version by which the keys were made."""
 REACHED_SQL = (
-    "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved) FROM lookups_reached WHERE number = 0"
+    "SELECT node, note, EXISTS (SELECT 1 FROM lookups_moved), "
+    "(SELECT node FROM lookups_reached WHERE number = -1) FROM lookups_reached WHERE number = 0"
 )
 _COUNTS = """
     SELECT k.value, (SELECT count(*) FROM (SELECT 1 FROM lookups WHERE key = k.value LIMIT ?2))
@@ -287,8 +290,16 @@ class LookupTable:
     def __init__(self, session: SqlSession) -> None:
         self._session = session
 
-    def is_begun(self) -> bool:
-        return self.reached() is not NOT_BEGUN
+    def is_begun(self, version: int) -> bool:
+        self.reached()
+        return self._session.keys_version == version
+
+    def begin(self, version: int) -> None:
+        for table in ("lookups", "lookups_worlds", "lookups_moved"):
+            self._session.execute(f"DELETE FROM {table}")
+        rows = [(0, *NOT_BEGUN), (VERSION_ROW, version, 0)]
+        self._session.put("lookups_reached", ("number",), ("node", "note"), rows)
+        self._session.reached = None
 
     def reached(self) -> LookupsReached:
         """Return the last node and note in the index, (1, 0) in a new store; cached."""
@@ -297,6 +308,7 @@ class LookupTable:
             found: Any = session.execute(REACHED_SQL).fetchone()
             session.reached = NOT_BEGUN if found is None else LookupsReached(*found[:2])
             session.has_moved = found is not None and bool(found[2])
+            session.keys_version = None if found is None else found[3]
         return session.reached
 
     def set_reached(self, node: int, note: int) -> None:

@@ -235,6 +235,7 @@ class SqlSession(ABC):
         "deferred",
         "has_moved",
         "head",
+        "keys_version",
         "node_rows",
         "reached",
         "seq",
@@ -257,6 +258,7 @@ class SqlSession(ABC):
         self.head: Head | None = None
         self.reached: LookupsReached | None = None
         self.has_moved = False
+        self.keys_version: int | None = None
         self.node_rows: dict[bytes, int] = {}
         self.warm: WarmRows | None = None
 
