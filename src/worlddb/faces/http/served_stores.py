@@ -11,7 +11,6 @@ when their file changes, or on SIGHUP.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
@@ -21,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic_core import to_json
 
 from worlddb.errors import (
     ConflictError,
@@ -46,12 +47,11 @@ from worlddb.memory.prepared_write import PreparedWrite
 from worlddb.memory.results import Retired, Written
 from worlddb.model.text_safety import Origin
 
-_ENCODED = json.JSONEncoder(ensure_ascii=False).encode
-
 
 def json_of(result: Any) -> bytes:
     """Return the result of a declared call as JSON."""
-    return _ENCODED(result.to_dict()).encode()
+    # Written in Rust; the arguments are read by the same library.
+    return to_json(result.to_dict(), inf_nan_mode="constants")
 
 
 # The effects that count as writes for quotas.
