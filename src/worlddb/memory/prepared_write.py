@@ -178,8 +178,12 @@ def write_together(
         try:
             if isinstance(one, Exception):
                 raise one
-            with store.translating():
-                landing()
+            try:
+                with store.translating():
+                    landing()
+            except Exception:
+                writer.engine.registry.recorded_at = -1  # It may follow a commit that is not there.
+                raise
             results.append(writer.finish(one))
         except Exception as error:
             results.append(error)

@@ -247,9 +247,10 @@ class GroupServer:
         """Accept no more writes. Those that have begun are finished and answered."""
         self._wake.close()
         self._thread.join()
-        self._woken.close()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
         self._selector.close()
-        self._listener.close()
 
     def _run(self) -> None:
         waiting: list[_Sent] = []
