@@ -205,8 +205,8 @@ def question_parts(
 ) -> list[tuple[str, float]]:
     """Return the words of a question as written, each with its weight.
 
-    `rarity` is of a word as written. Rare words weigh more. A `rarity_power` below 1 keeps one
-    strange word from outweighing the others.
+    `rarity` gives the rarity of a word as written. Rare words weigh more, but a `rarity_power`
+    below 1 keeps one strange word from outweighing the others.
     """
     weights = weights_of(words(question), frame_weight)
     parts = []
@@ -221,9 +221,9 @@ def question_parts(
 def written_rarity(
     said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
 ) -> float:
-    """Return the rarity of a word as written: that of its rarest token.
+    """Return the rarity of a word as written: the rarity of its rarest token.
 
-    A token is as rare as its most frequent form; a token in no text is the rarest (`top`).
+    A token is as rare as its most frequent form; a token that no text has is the rarest (`top`).
     """
     forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
     return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)

@@ -505,7 +505,7 @@ class MemoryWriter:
         return self._written(old.id, names, commit=tx.commit)
 
     def commit(self, plan: WritePlan | WriteRequest, names: Sequence[ScopeName]) -> Written:
-        """Carry out a plan and return what it did."""
+        """Carry out a plan and return its outcome."""
         return self._done(self.engine.ingestion.commit(plan), names)
 
     def _done(self, write: FinishedWrite, names: Sequence[ScopeName]) -> Written:

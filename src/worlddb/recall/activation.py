@@ -326,8 +326,9 @@ class Spreading:
     def _texts_of_each(self, entities: Iterable[int]) -> dict[int, Mapping[int, GraphStep]]:
         """Return the texts about each entity's class, with the last step to each text."""
         named = set(entities)
-        merges = self._reader.proposals("accepted", named, self._moment.known)
-        merged = {row for item in merges for row in (item.low, item.high)} if self._classes else ()
+        known = self._moment.known
+        merges = self._reader.proposals("accepted", named, known) if self._classes else ()
+        merged = {row for item in merges for row in (item.low, item.high)}
         classes = {one: self._class_of({one}) if one in merged else {one} for one in named}
         everyone = {row for rows in classes.values() for row in rows}
         steps: dict[int, dict[int, GraphStep]] = {row: {} for row in everyone}

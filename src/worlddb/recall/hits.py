@@ -189,10 +189,9 @@ class Recall(Plain):
     """The answer to a question: hits, best first.
 
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
-    some out), 0 if nothing was found; `signals` are what it was computed from, by name. Where a
-    server embeds in the background, the signal `unembedded` says how many of the newest nodes
-    that the caller can see were searched without their vector. `receipt` is the signed receipt, if
-    one was asked for.
+    some out), 0 if nothing was found; `signals` are the numbers behind it, by name. Where a server
+    embeds in the background, `unembedded` among them says how many of the newest visible nodes were
+    searched without a vector. `receipt` is the signed receipt, if one was asked for.
     """
 
     question: str
@@ -433,13 +432,14 @@ def _order(view: View, rows: Sequence[int]) -> dict[int, list[Edge]]:
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
     """Return the open conflicts of each row; both sides must be visible from here."""
-    reader, moment = view.reader, view.moment
-    found = reader.conflicts(rows, moment.known)
-    found = open_conflicts(reader, found, moment, view.include_ended) if found else []
+    found = view.reader.conflicts(rows, view.moment.known)
+    if not found:
+        return {}
+    found = open_conflicts(view.reader, found, view.moment, view.include_ended)
     seen = view.keep_world({side for row in found for side in (row.low, row.high)})
     kept = [row for row in found if {row.low, row.high} <= seen]
     conflicts: dict[int, list[Conflict]] = {}
-    for row, value in zip(kept, conflict_values(reader, kept), strict=True):
+    for row, value in zip(kept, conflict_values(view.reader, kept), strict=True):
         for side in (row.low, row.high):
             conflicts.setdefault(side, []).append(value)
     return conflicts

@@ -1,4 +1,4 @@
-"""Preferences: preferences and standing instructions take part when advice or a task is asked for.
+"""Preferences: preferences and standing instructions count when advice or a task is asked for.
 
 "Always give sources when I ask for facts." shares hardly a word with the questions it is meant for.
 So if a question asks for advice or a task, the asker's texts that state a preference or a standing

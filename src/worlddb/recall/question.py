@@ -201,33 +201,33 @@ class KnownNames(Protocol):
         """Return the visible nodes of each key that is a name."""
 
     def first_named(self, first: str) -> Iterable[int]:
-        """Return the visible nodes with a first name, and more names than that."""
+        """Return the visible nodes that have this first name and a last name."""
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
+        """Return the worth of each key, 0 to 1: less the more nodes have its rarest word."""
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes.
+        """Return names similar to a key, misspelled or longer, each with its nodes.
 
-        What a text opens with is no such name: "The capital of Japan" is not Japan.
+        The opening words of a text are no such name: "The capital of Japan" is not Japan.
         """
 
     def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are inside the view, whatever their validity."""
+        """Return the nodes among `rows` that are inside the view, whatever their validity."""
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
+        """Return the nodes among `rows` that may be hits."""
 
     def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
+        """Return the nodes that live inside others; none of a node that holds more than `most`."""
 
 
 def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
-    """Return the stretches of a text that may be names, longer ones first where they begin.
+    """Return the stretches of a text that may be names, by their start, longer ones first.
 
-    With `capitals`, only stretches that begin with a capital or a digit, unless the text is short:
-    in a longer text a name is written as one, and every other word would be looked up in vain. In a
-    question it may be written in lower case.
+    With `capitals`, a stretch must begin with a capital or a digit, unless the text is short. A
+    longer text writes names with capitals, and looking up every other word would be in vain. A
+    question may have names in lower case.
     """
     said = said_words(text)
     capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
@@ -298,7 +298,7 @@ def question_names(
 def _alone(
     like: Mapping[str, set[int]], key: str, reader: Reader, moment: Moment
 ) -> dict[str, set[int]]:
-    """Return which names one word may mean: one that it misspells, or the person of a last name.
+    """Return the names that one word may mean: a name it misspells, or a person's last name.
 
     "Jordan" is not the Jordan River: any other word of a longer name is not a name.
     """
@@ -312,7 +312,7 @@ def _alone(
 
 
 def _is_capital(written: Sequence[str], span: NameSpan) -> bool:
-    """Return whether a name is written as one; the first word of a question alone is not."""
+    """Return whether a name is capitalised; a single first word of a question does not count."""
     said = written[max(span.first, 1) : span.end]
     return any(word[0].isupper() or word[0].isdigit() for word in said)
 
@@ -398,7 +398,6 @@ class HeldNames:
         self._within = within
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
-        """Return the nodes of each key that is a name."""
         held = self._interior
         found = {}
         for key in keys:
@@ -409,15 +408,12 @@ class HeldNames:
         return found
 
     def first_named(self, first: str) -> Iterable[int]:
-        """Return the nodes with a first name, and more names than that."""
         return self.inside(self._interior.firsts.get(first, ()))
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
         return {key: name_worth(key, self._interior.text.count) for key in keys}
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes."""
         held = self._interior
         found = {}
         for name, rows in self.bearers_of(like_names(key, held.names)).items():
@@ -426,17 +422,14 @@ class HeldNames:
         return found if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are in the world."""
         place, within = self._interior.place, self._within
         return {row for row in rows if row in place and (within is None or within[place[row]])}
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
         place, seen = self._interior.place, self._seen
         return {row for row in rows if row in place and seen[place[row]]}
 
     def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
         parents = np.frombuffer(self._interior.parents, dtype=np.int64)
         found = [np.flatnonzero(parents == row).tolist() for row in rows]
         return {self._interior.rows[at] for places in found for at in places if len(places) <= most}

@@ -193,9 +193,7 @@ def best_places(scores: Scores, count: int) -> NDArray[np.intp]:
     return places[np.argsort(-scores[places], kind="stable")[:count]]
 
 
-def first_of_worlds(
-    lanes: Mapping[str, Scores], parents: NDArray[np.int64], scalars: RankingScalars = SCALARS
-) -> list[int]:
+def first_of_worlds(lanes: Mapping[str, Scores], parents: NDArray[np.int64]) -> list[int]:
     """Return the places of the best candidates, one of each of some worlds, by fused ranks.
 
     The ranks are those of the lanes, so no weight takes part. Empty with one or two worlds, where
@@ -205,10 +203,10 @@ def first_of_worlds(
     for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
         rank = np.empty(len(parents))
         rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
-        fused += 1 / (scalars.fusion_c + 1 + rank)
-    order = best_places(fused, scalars.feedback_depth)
+        fused += 1 / (SCALARS.fusion_c + 1 + rank)
+    order = best_places(fused, SCALARS.feedback_depth)
     first = np.sort(np.unique(parents[order], return_index=True)[1])
-    wanted = scalars.feedback_worlds
+    wanted = SCALARS.feedback_worlds
     return order[first[:wanted]].tolist() if len(first) >= wanted else []
 
 

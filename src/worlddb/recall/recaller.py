@@ -111,6 +111,8 @@ class Recaller:
         self.moment = view.moment
         self.query = query
         self.question = question
+        self._matrix: NDArray[np.float32] | None = None
+        """The vectors of the world in memory, once they were read for this question."""
 
     def answer(
         self, vector: Vector | None, apart: Sequence[tuple[Recaller, Vector | None]] = ()
@@ -278,10 +280,9 @@ class Recaller:
     def _worlds_around(self, interior: HeldWorld | None, ranking: Ranking) -> WorldMembers:
         """Return the worlds that hold the first hits."""
         rows = [ranking.rows[at] for at in ranking.order[: self.question.k]]
-        vectors = self.search.vectors()
-        if interior is None:
-            return stored_members(self.view, vectors, rows)
-        return held_members(interior, self.view, interior.vectors(self.reader, vectors), rows)
+        if interior is None or self._matrix is None:
+            return stored_members(self.view, self.search.vectors(), rows)
+        return held_members(interior, self.view, self._matrix, rows)
 
     def _ordered(
         self,
@@ -360,7 +361,8 @@ class Recaller:
         if weights.get("text"):
             lanes["text"] = text_scores(interior, text)[positions]
         if vector is not None:
-            cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
+            self._matrix = interior.vectors(self.reader, self.search.vectors())
+            cosines = VectorRows(self._matrix, positions)
             lanes["vector"] = cosines.of(vector)
         rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
         cover = text_cover(interior, text, positions)

@@ -27,7 +27,7 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.name_index import STATING, name_number, opening_key
 from worlddb.index.search import UNFILED_MAX, Search
-from worlddb.index.store_search import CANDIDATES_MAX, NodeSample, best_of, is_whole
+from worlddb.index.store_search import CANDIDATES_MAX, best_of, is_whole
 from worlddb.language.proper_names import first_name, name_key, unqualified
 from worlddb.language.ranking_features import ASKS, ONLY, asked_years
 from worlddb.language.text_tokens import node_words, words
@@ -70,7 +70,7 @@ class StoreLanes:
         view, text, settings = self.view, self.question.text, self.question.settings
         wide = self.search.wide()
         said = weighed_words(text, wide.languages(view))
-        depth = min(max(settings.depth, self.question.k), self.view.reader.head().nodes)
+        depth = min(max(settings.depth, self.question.k), view.reader.head().nodes)
         found: dict[str, dict[int, float]] = {}
         if settings.weights.get("text"):
             few = self._few(FEW_TEXTS_MAX)
@@ -84,11 +84,11 @@ class StoreLanes:
             if few is None:
                 found["vector"] = dict(wide.nearest(view, vectors, vector, depth))
             else:
-                cosines = np.vecdot(vectors.load(self.view.reader, few), vector).tolist()
+                cosines = np.vecdot(vectors.load(view.reader, few), vector).tolist()
                 found["vector"] = best_of(dict(zip(few, cosines, strict=True)), depth)
         graph = None
         if settings.weights.get("graph"):
-            graph = self.graph(StoreNames(view, partial(wide.counts_of, self.view.reader)))
+            graph = self.graph(StoreNames(view, partial(wide.counts_of, view.reader)))
             found["graph"] = dict(graph.gains)
             ranks = {lane: list(scored) for lane, scored in found.items()}
             ranks["graph"] = self._best(graph.gains)
@@ -99,7 +99,7 @@ class StoreLanes:
         if "text" in found:
             left = [row for row in rows if row not in found["text"]]
             found["text"] |= wide.scored(view, left, said)
-        bodies = list(self.view.reader.bodies(rows, self.view.moment.known))
+        bodies = list(view.reader.bodies(rows, view.moment.known))
         lanes = {
             lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
         }
@@ -108,7 +108,7 @@ class StoreLanes:
             graph.lane(rows)
         cosines = None
         if vector is not None:
-            matrix = self.search.vectors().load(self.view.reader, rows)
+            matrix = self.search.vectors().load(view.reader, rows)
             cosines = VectorRows(matrix, np.arange(len(rows)))
             lanes["vector"] = cosines.of(vector)
         parents = np.array([body.parent or 0 for body in bodies], dtype=np.int64)
@@ -136,14 +136,16 @@ class StoreLanes:
 
     def _company(self, said: Mapping[str, float], vector: Vector | None) -> Company | None:
         """Return the sample to compare candidates with; None if all that is visible is one."""
-        if self._few(FEW_TEXTS_MAX) is not None:
-            return None
-        wide = self.search.wide()
-        vectors = None if vector is None else self.search.vectors()
-        sample = wide.sample(self.view, vectors)
+        wide, sample = self.search.wide(), None
+        if self._few(FEW_TEXTS_MAX) is None:
+            sample = wide.sample(self.view, None if vector is None else self.search.vectors())
         if sample is None:
             return None
-        return _company_of(sample, said, wide.rarity_of(self.view, list(said)), vector)
+        rarity = wide.rarity_of(self.view, list(said))
+        lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
+        if vector is not None and sample.matrix is not None:
+            lanes["vector"] = VectorRows(sample.matrix, np.arange(len(sample.rows))).of(vector)
+        return Company(sample.total, lanes)
 
     def _few(self, most: int) -> list[int] | None:
         """Return all rows that a filter leaves, if there are at most `most`; else None."""
@@ -161,20 +163,6 @@ class StoreLanes:
         ids = [body.id for body in self.view.reader.bodies(rows, self.view.moment.known)]
         places = ranked(np.array([scored[row] for row in rows]), ids, self.question.settings.depth)
         return [rows[at] for at in places]
-
-
-def _company_of(
-    sample: NodeSample,
-    said: Mapping[str, float],
-    rarity: Mapping[str, float],
-    vector: Vector | None,
-) -> Company:
-    """Return the scores of a sample for a question's weighted words and its vector."""
-    lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
-    if vector is None or sample.matrix is None:
-        return Company(sample.total, lanes)
-    cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
-    return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
 
 
 def _cover_among(bodies: Sequence[BodyRow], question: str, languages: Iterable[str]) -> WordCover:
@@ -261,7 +249,6 @@ class StoreNames:
         yield from self._reader.aliases(chosen, known)
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
         wanted = frozenset(keys)
         if not self._is_whole:  # What others wrote must not be felt.
             return dict.fromkeys(wanted, 1.0)
@@ -269,13 +256,12 @@ class StoreNames:
         return {key: name_worth(key, counts.__getitem__) for key in wanted}
 
     def first_named(self, first: str) -> Iterable[int]:
-        """Return the nodes with a first name, and more names than that."""
         rows = sorted(self._view.keep_world(self._named(words(first))))
         bodies = self._reader.bodies(rows, self._view.moment.known)
         return [body.row for body in bodies if first_name(body.type, body.name) == first]
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes.
+        """Return names similar to a key, misspelled or longer, each with its nodes.
 
         The text index finds nodes that have one of the words; a name of one word that is misspelled
         is not found.
@@ -288,15 +274,12 @@ class StoreNames:
         return {one: known[one] for one in found} if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are inside the worlds."""
         return self._view.keep_world(rows)
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
         return self._view.keep(rows)
 
     def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
         known = self._view.moment.known
         found = [self._reader.children(row, known, limit=most + 1) for row in rows]
         return {child for children in found for child in children if len(children) <= most}

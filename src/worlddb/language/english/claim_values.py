@@ -287,7 +287,7 @@ def is_place(text: str) -> bool:
 
 
 def may_be_town(text: str) -> bool:
-    """Return whether a name may be a town's: not that of a team, a tool or a company."""
+    """Return whether a name may be a town's: not a team's, a tool's or a company's."""
     if _P.TOWN.fullmatch(text) is None or text in ACRONYMS:
         return False
     words = text.lower().replace("-", " ").split()
@@ -305,7 +305,7 @@ def is_known_person(name: str) -> bool:
 
 
 def is_one_named(role: str, named: ClaimValue) -> bool:
-    """Return whether a name is that of the manager or wife in a role, known as a name or not.
+    """Return whether words name the person in a role such as manager or wife.
 
     False for ordinary words and descriptions, such as "Great" or "Catholic".
     """
