@@ -14,7 +14,7 @@ from worlddb import Memory
 from worlddb.errors import ConflictError, InvalidInputError, WorldDBError
 from worlddb.ingest.extractors import RulesExtractor
 from worlddb.ingest.ingestion import DatedDraft
-from worlddb.memory.memory import write_prepared
+from worlddb.memory.memory import prepare_write, write_prepared
 from worlddb.memory.prepared_write import PreparedWrite, redated
 from worlddb.memory.results import Written
 from worlddb.model.inputs import from_micros, to_micros
@@ -38,9 +38,10 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def prepared(memory: Memory, text: str, **options: Any) -> PreparedWrite:
-    made = memory.prepare_write(text, **options)
+    made = prepare_write(memory, text=text, **options)
     assert made is not None
-    return pickle.loads(pickle.dumps(made))  # As between two processes.
+    sent: PreparedWrite = pickle.loads(pickle.dumps(made))  # As between two processes.
+    return sent
 
 
 def written(results: list[Written | Exception]) -> list[Written]:
@@ -149,21 +150,21 @@ def test_a_draft_of_another_day_is_read_again() -> None:
 
 def test_what_only_write_can_do_is_not_prepared(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes")
-    assert memory.prepare_write(document=tmp_path / "notes.md") is None
-    assert memory.prepare_write("long " * 1_000) is None
-    assert memory.prepare_write("I like tea.", extractor=RulesExtractor()) is None
+    assert prepare_write(memory, document=tmp_path / "notes.md") is None
+    assert prepare_write(memory, text="long " * 1_000) is None
+    assert prepare_write(memory, text="I like tea.", extractor=RulesExtractor()) is None
     bound = memory.bound(user_id="ada")
-    assert bound.prepare_write("I like tea.", user_id="ada") is not None
-    assert bound.prepare_write("I like tea.", user_id="bob") is None  # A grant may open it.
+    assert prepare_write(bound, text="I like tea.", user_id="ada") is not None
+    assert prepare_write(bound, text="I like tea.", user_id="bob") is None  # A grant may open it.
 
 
 def test_what_is_wrong_is_refused_before_it_waits(memory: Memory) -> None:
     with pytest.raises(InvalidInputError, match="there is no text"):
-        memory.prepare_write(" ")
+        prepare_write(memory, text=" ")
     with pytest.raises(InvalidInputError, match="metadata"):
-        memory.prepare_write("I like tea.", metadata={"a": object()})
+        prepare_write(memory, text="I like tea.", metadata={"a": object()})
     with pytest.raises(InvalidInputError, match="idempotency_key"):
-        memory.prepare_write("I like tea.", idempotency_key=" ")
+        prepare_write(memory, text="I like tea.", idempotency_key=" ")
 
 
 def test_a_chat_and_its_continuation_fit_into_one_group(memory: Memory) -> None:
@@ -171,7 +172,7 @@ def test_a_chat_and_its_continuation_fit_into_one_group(memory: Memory) -> None:
     more = [*turns, {"role": "assistant", "content": "Nice!"}]
     group = []
     for messages in (turns, more):
-        made = memory.prepare_write(messages=messages, run_id="r1")
+        made = prepare_write(memory, messages=messages, run_id="r1")
         assert made is not None
         group.append((memory, made))
     written(write_prepared(group))

@@ -60,9 +60,7 @@ SAVE_TIMEOUT_S = 1.0
 CLOSE_TIMEOUT_S = 0.2
 """How long the last save may delay `close`."""
 LOOK_S = 0.1  # between two checks for new commits of any process
-RESTS = 4
-"""Pauses per work of the thread that embeds: under load it takes a fifth of the time, and one round
-embeds more texts and composes each world once for all of them."""
+RESTS = 4  # pauses per work of embedding: a fifth of the time, and more texts in one go
 REST_S_MAX = 1.0  # a recall meanwhile finds newer texts by words and names
 RETRY_S = 5.0  # pause after an embedder failed: an endpoint that is down needs time
 STOPPING_S_MAX = 5.0  # longer than a batch takes; after it the daemon thread is abandoned
@@ -496,8 +494,7 @@ class VectorFollower:
             try:
                 self._follow_names()
                 self._vectors.catch_up(self._progress)
-                took_s = time.perf_counter() - began
-                pause_s = max(LOOK_S, min(RESTS * took_s, REST_S_MAX))
+                pause_s = max(LOOK_S, min(RESTS * (time.perf_counter() - began), REST_S_MAX))
             except _StoppedError:
                 return
             except WorldDBError as error:

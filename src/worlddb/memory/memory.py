@@ -251,7 +251,6 @@ class Memory:
     # -- calls of the parts ------------------------------------------------------------------------
 
     write = _of("_writer", MemoryWriter.write)
-    prepare_write = _of("_writer", MemoryWriter.prepare)
     amend = _of("_writer", MemoryWriter.amend)
 
     def pin(self, id: bytes | str, **scope: Unpack[ScopeIds]) -> Remembered:
@@ -363,6 +362,18 @@ class Memory:
     set_trust = _of("_trust", TrustKeeper.set_trust)
     quarantine = _of("_trust", TrustKeeper.quarantine)
     decide_quarantined = _of("_trust", TrustKeeper.decide_quarantined)
+
+
+def prepare_write(memory: Memory, **arguments: Any) -> PreparedWrite | None:
+    """Return a write with the arguments of `write`, prepared as far as no lock is needed.
+
+    None if only `write` can do it: a document, a long text, a model that reads, or a scope that a
+    grant opens.
+
+    Raises:
+        InvalidInputError, RejectedError: as `write`.
+    """
+    return memory._writer.prepare(**arguments)
 
 
 def write_prepared(pairs: Sequence[tuple[Memory, PreparedWrite]]) -> list[Written | Exception]:

@@ -49,13 +49,13 @@ class PreparedWrite:
 class StagedWrite:
     """A write that has happened in its transaction, which may not be durable yet."""
 
-    new: NewText
+    new: TextWrite
     terms: WriteTerms
     write: FinishedWrite | None
 
 
 @dataclass(slots=True, kw_only=True)
-class NewText:
+class TextWrite:
     """One write of messages: the input, and the state of the store for it.
 
     `fresh` are the new messages, `ahead` is the draft that was extracted before the store was read.

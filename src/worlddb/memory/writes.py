@@ -43,7 +43,7 @@ from worlddb.memory.memory_marks import (
     marks_of,
     stated_names,
 )
-from worlddb.memory.prepared_write import NewText, PreparedWrite, StagedWrite
+from worlddb.memory.prepared_write import TextWrite, PreparedWrite, StagedWrite
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
@@ -393,7 +393,7 @@ class MemoryWriter:
         """
         ingestion, terms, messages = self.engine.ingestion, prepared.terms, prepared.messages
         caller = terms.origin if released is None else None
-        new = NewText(
+        new = TextWrite(
             ingestion=ingestion,
             destination=terms.destination,
             messages=messages,

@@ -91,7 +91,7 @@ def test_requests_that_wait_together_share_a_commit(served: Served) -> None:
     def write(number: int) -> Any:
         return served.site.as_(f"key-{number}").post("/v1/memories", text=f"Note {number}")
 
-    with served.queued([lambda n=n: write(n) for n in range(CROWD)]) as answers:  # type: ignore[misc]
+    with served.queued([lambda n=n: write(n) for n in range(CROWD)]) as answers:
         del served.sizes[:]
     written = [answer.result() for answer in answers]
     assert {answer.status for answer in written} == {200}
@@ -115,7 +115,7 @@ def test_what_is_refused_leaves_the_others_of_its_group(served: Served) -> None:
             return site.post("/v1/memories", key, text="Another text")
         return served.site.as_(f"key-{number}").post("/v1/memories", text=f"Note {number}")
 
-    with served.queued([lambda n=n: write(n) for n in range(9)]) as answers:  # type: ignore[misc]
+    with served.queued([lambda n=n: write(n) for n in range(9)]) as answers:
         pass
     statuses = [answer.result().status for answer in answers]
     assert statuses == [409 if number % 3 == 1 else 200 for number in range(9)]
@@ -137,7 +137,7 @@ def test_a_bug_in_one_write_is_one_answer(
     def write(number: int) -> Any:
         return served.site.as_(f"key-{number}").post("/v1/memories", text=f"Note {number}")
 
-    with served.queued([lambda n=n: write(n) for n in range(6)]) as answers:  # type: ignore[misc]
+    with served.queued([lambda n=n: write(n) for n in range(6)]) as answers:
         pass
     assert [one.result().status for one in answers] == [200, 200, 200, 500, 200, 200]
     assert "secret" not in answers[3].result().body.decode()
@@ -148,7 +148,7 @@ def test_the_quota_of_a_day_holds_inside_a_group(served: Served) -> None:
     def write(number: int) -> Any:
         return served.site.as_("few").post("/v1/memories", text=f"Note {number}")
 
-    with served.queued([lambda n=n: write(n) for n in range(6)]) as answers:  # type: ignore[misc]
+    with served.queued([lambda n=n: write(n) for n in range(6)]) as answers:
         pass
     assert sorted(one.result().status for one in answers) == [200, 200, 200, 429, 429, 429]
     site = served.site.as_("few")

@@ -309,7 +309,6 @@ def make_app(
         look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
         erase=served.erase if isinstance(served, TenantStores) else None,
     )
-
     app = Starlette(
         routes=[
             Route(MCP_PATH, mcp, methods=["POST", "GET", "DELETE"]),

@@ -112,7 +112,7 @@ def path_model(call: Call) -> type[BaseModel]:
     return arguments_model(f"{call.name}_path", inside, base=RestArguments)
 
 
-def rest_routes(threads: Threads, groups: GroupWriter | None) -> list[Route]:
+def rest_routes(threads: Threads, groups: GroupWriter | None = None) -> list[Route]:
     """Return the routes of the calls of Memory; short writes go to `groups`, if there are any."""
     return [
         Route(

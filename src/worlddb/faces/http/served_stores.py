@@ -42,7 +42,7 @@ from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.tenant_erasure import TenantErasure, erase_tenant
 from worlddb.faces.user_paths import VECTORS_END, tenant_key
-from worlddb.memory.memory import Memory
+from worlddb.memory.memory import Memory, prepare_write
 from worlddb.memory.prepared_write import PreparedWrite
 from worlddb.memory.results import Retired, Written
 from worlddb.model.text_safety import Origin
@@ -121,7 +121,7 @@ class CallerMemory:
             InvalidInputError, RejectedError: as `write`.
         """
         self._refuse("add")
-        return self._memory.prepare_write(**arguments)
+        return prepare_write(self._memory, **arguments)
 
     def admit(self) -> None:
         """Count a prepared write against the quota of the token.
