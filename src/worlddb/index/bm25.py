@@ -36,17 +36,18 @@ def unlikely(
     A row is a word that is asked for. A column of `near` is a word of a text, one of `best` is a
     text; `lengths` are the numbers of words of the texts. The share of all words that are at least
     as near gives the chance for one word, and so for a text of as many. A long text has some
-    similar word to everything; the only text with a word like "violin" stands out. In a world of
-    few texts nothing does.
+    similar word to everything; the only text with a word like "violin" stands out. Few texts tell
+    little of chance, so that it counts the less the fewer there are.
     """
-    count = near.shape[1]
+    count, enough = near.shape[1], SCALARS.synonym_candidates_max
     ordered = np.sort(near, axis=1)
     below = [np.searchsorted(row, top) for row, top in zip(ordered, best, strict=True)]
     other = np.array(below) / count  # The share of words that are farther.
     chance = np.where(best > 0, 1 - other**lengths, 1.0)
-    surprise = -np.log(chance) / math.log(SCALARS.synonym_candidates_max)
+    surprise = -np.log(chance) / math.log(enough)
+    known = math.sqrt(min(1.0, len(lengths) / enough))
     # Squared: one word that hardly any other text has says more than some that a few have.
-    found: NDArray[np.float64] = np.minimum(surprise, 1.0) ** 2
+    found: NDArray[np.float64] = known * np.minimum(surprise, 1.0) ** 2
     return found
 
 
