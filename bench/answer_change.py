@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb import Memory, RecallSettings
-from worlddb.embed.wordllama_embedder import static_vectors
+from worlddb.embed.embedder import static_vectors
 from worlddb.language import answer_signs
 from worlddb.language.answer_signs import AnswerCompany, AnswerModel
 

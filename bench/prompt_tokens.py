@@ -17,7 +17,7 @@ import anyio
 import tokenizers
 
 import worlddb
-from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
+from worlddb.embed.embedder import TOKENIZER, model_folder
 from worlddb.faces.mcp.mcp_server import make_server
 from worlddb.model.text_safety import tokens_at_most
 

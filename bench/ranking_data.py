@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import worlddb.index.held_world as held_world
+import worlddb.recall.question as recall_question
 import worlddb.recall.recaller as recaller
 from worlddb import NodeDraft, WorldDB
 from worlddb.evaluate.benchmark_cases import Case, GoldQuestion, RunSettings
@@ -136,6 +137,7 @@ def ranker_input(
     changes: dict[tuple[Any, str], Any] = {
         (recaller, "weigh"): record,
         (recaller, "SCALARS"): scalars,
+        (recall_question, "SCALARS"): scalars,
         (held_world, "SCALARS"): scalars,
     }
     before = {key: getattr(*key) for key in changes}

@@ -125,12 +125,12 @@ class TableTrainer:
     def __init__(self, given: Path, models: Path) -> None:
         import torch
 
-        from worlddb.embed import wordllama_embedder
+        from worlddb.embed import embedder
 
         with lzma.open(given) as file:
             texts, self.pairs, self.pools = pickle.load(file)
         self.torch, self.device = torch, "cuda" if torch.cuda.is_available() else "cpu"
-        tokenizer, table = wordllama_embedder.loaded_model()
+        tokenizer, table = embedder.loaded_model()
         ids = [tokenizer.encode(text)[:TOKENS_MAX] for text in texts]
         self.lengths = torch.tensor([len(one) for one in ids], device=self.device)
         self.starts = torch.cumsum(self.lengths, 0) - self.lengths

@@ -143,8 +143,8 @@ if TYPE_CHECKING:
     from worlddb.query.query_builder import Plan, QueryBuilder
     from worlddb.query.query_spec import QuerySpec
     from worlddb.recall.activation import PathStep
-    from worlddb.recall.asked_question import RecallSettings
     from worlddb.recall.hits import Hit, LaneRank, MaybeOutdated, Outdated, Recall
+    from worlddb.recall.question import RecallSettings
     from worlddb.recall.ranker import Weights
     from worlddb.world_db import WorldDB, open
     from worlddb.write.revival import Restored
@@ -239,7 +239,7 @@ _NAMES_OF = {
     "worlddb.recall.activation": "PathStep",
     "worlddb.recall.hits": "Hit LaneRank MaybeOutdated Outdated Recall",
     "worlddb.recall.ranker": "Weights",
-    "worlddb.recall.recaller": "RecallSettings",
+    "worlddb.recall.question": "RecallSettings",
     "worlddb.world_db": "WorldDB open",
     "worlddb.write.revival": "Restored",
     "worlddb.write.transaction": "Ontology Transaction",

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from worlddb.consolidate.consolidation_run import ConsolidationReport
     from worlddb.consolidate.fading_report import Fading
     from worlddb.identity.match_values import ResolverSettings, Tiebreaker
-    from worlddb.recall.asked_question import RecallSettings
     from worlddb.recall.hits import Recall
+    from worlddb.recall.question import RecallSettings
     from worlddb.view.visibility import Moment, Worlds
 
 

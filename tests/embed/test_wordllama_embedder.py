@@ -18,9 +18,8 @@ from tokenizers import Tokenizer
 
 from patience import PATIENCE_S
 from thinning import examples
-from worlddb.embed import wordllama_embedder as wordllama
-from worlddb.embed.embedder import checked
-from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
+from worlddb.embed import embedder as wordllama
+from worlddb.embed.embedder import WordLlamaEmbedder, checked
 from worlddb.errors import ProviderError
 
 TEXTS = [
@@ -53,7 +52,7 @@ import socket, sys
 def refuse(*_, **__):
     raise AssertionError("a connection")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
+from worlddb.embed.embedder import WordLlamaEmbedder
 vectors = WordLlamaEmbedder().embed_queries(["hello"])
 print(vectors.shape, sorted({"wordllama", "tokenizers", "safetensors"} & {*sys.modules}))
 """
@@ -61,7 +60,7 @@ print(vectors.shape, sorted({"wordllama", "tokenizers", "safetensors"} & {*sys.m
 
 def test_it_says_what_it_is_before_anything_is_loaded() -> None:
     program = (
-        "import sys; from worlddb.embed.wordllama_embedder import WordLlamaEmbedder as W; "
+        "import sys; from worlddb.embed.embedder import WordLlamaEmbedder as W; "
         "print(W().model_id, W().dim, 'tokenizers' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -181,7 +180,7 @@ def test_threads_share_one_model_that_is_loaded_once(monkeypatch: pytest.MonkeyP
 def test_a_process_that_forks_after_use_goes_on_embedding() -> None:
     program = """
 import os, sys
-from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
+from worlddb.embed.embedder import WordLlamaEmbedder
 before = WordLlamaEmbedder().embed_documents(["one", "two"] * 50)
 child = os.fork()
 after = WordLlamaEmbedder().embed_documents(["one", "two"] * 50)

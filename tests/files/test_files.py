@@ -146,7 +146,7 @@ def test_a_move_takes_the_versions_and_whole_folders_along(db: WorldDB, files: F
     assert [one.path for one in files.history("/b/c/n.md")] == ["/b/c/n.md", "/a/n.md", "/a/n.md"]
     assert files.read("/b/c/n.md", version=old or "").text == "one"
     files.write("/other.md", "other")
-    with pytest.raises(ConflictError, match="is there already"):
+    with pytest.raises(ConflictError, match="exists already"):
         files.move("/b/c/n.md", "/other.md")
     files.move("/b/c/n.md", "/other.md", replace=True)
     assert files.read("/other.md").text == "two"

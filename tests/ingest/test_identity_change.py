@@ -155,9 +155,9 @@ def test_a_split_of_longer_texts_restores_their_sentences(memory: Memory) -> Non
 def test_a_split_needs_an_entity_and_some_of_its_memories(memory: Memory) -> None:
     rome, oslo, lima, sarah = two_people(memory)
     cake = memory.write("Cake is nice.")
-    with pytest.raises(InvalidInputError, match="none of these memories speaks of"):
+    with pytest.raises(InvalidInputError, match="none of these memories refers to"):
         memory.db.split(sarah, [cake.id])
-    with pytest.raises(InvalidInputError, match="no other memory speaks of"):
+    with pytest.raises(InvalidInputError, match="no other memory refers to"):
         memory.db.split(sarah, [rome.id, oslo.id, lima.id])
     with pytest.raises(InvalidInputError, match="is a memory; give an entity"):
         memory.db.split(rome.id, [oslo.id])

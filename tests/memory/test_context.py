@@ -6,7 +6,7 @@ import pytest
 import tokenizers
 
 from worlddb import InvalidInputError, Memory
-from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
+from worlddb.embed.embedder import TOKENIZER, model_folder
 from worlddb.model.text_safety import tokens_at_most
 
 

@@ -199,7 +199,7 @@ def test_what_others_wrote_is_refused_and_never_erased_by_the_owner_of_the_scope
     chat = [{"role": "user", "content": "Call Sam."}, {"role": "assistant", "content": "Done."}]
     session = ada.write(messages=chat, user_id="bob")
     for ident in (done.id, session.id):
-        with pytest.raises(RejectedError, match="only they erase it; refuse it"):
+        with pytest.raises(RejectedError, match="only the writer can erase it; refuse it"):
             bob.erase(ident)
         bob.refuse(ident)
         with pytest.raises(worlddb.NotFoundError):
@@ -209,7 +209,7 @@ def test_what_others_wrote_is_refused_and_never_erased_by_the_owner_of_the_scope
     assert bob.erase(bob.write("I like cake.").id).ids
     app = memory.bound(app_id="shop", writes_into=["user_id"])
     both = app.write("Bob likes tea.", user_id="bob")
-    with pytest.raises(RejectedError, match="only they erase it"):
+    with pytest.raises(RejectedError, match="only the writer can erase it"):
         bob.erase(both.id)
     assert both.id in memory.erase(both.id).ids
 

@@ -16,8 +16,8 @@ from recall.search_stage import hold_at_most
 from worlddb import Memory, WorldDB, WorldDBError
 from worlddb.index import store_search
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.recall import activation
-from worlddb.recall import question as question_names
+from worlddb.recall import activation, store_lanes
+from worlddb.recall import question as recall_question
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 OWN = (
@@ -110,8 +110,9 @@ def answers(db: WorldDB, memory: Memory) -> list[Any]:
 def meet_every_limit(patch: pytest.MonkeyPatch) -> None:
     """Let a few of the others be as many as thousands are."""
     patch.setattr(store_search, "CANDIDATES_MAX", 8)
-    patch.setattr(question_names, "CANDIDATES_MAX", 8)
-    patch.setattr(question_names, "BEARERS_MAX", 5)
+    patch.setattr(store_lanes, "CANDIDATES_MAX", 8)
+    patch.setattr(recall_question, "BEARERS_MAX", 5)
+    patch.setattr(store_lanes, "BEARERS_MAX", 5)
     patch.setattr(activation, "SCALARS", replace(SCALARS, references_max=8))
 
 

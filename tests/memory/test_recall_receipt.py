@@ -179,7 +179,7 @@ def test_what_is_no_receipt_is_refused(memory: Memory) -> None:
             memory.verify_receipt(wrong)
     with pytest.raises(worlddb.InvalidInputError, match="asked"):
         memory.verify_receipt({key: receipt[key] for key in receipt if key != "asked"})
-    with pytest.raises(worlddb.InvalidInputError, match="usual settings"):
+    with pytest.raises(worlddb.InvalidInputError, match="default settings"):
         memory.recall(QUESTION, receipt=True, settings=worlddb.RecallSettings(c=1))
 
 

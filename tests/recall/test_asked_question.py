@@ -8,8 +8,8 @@ import pytest
 import worlddb
 from recall.search_stage import hold_at_most
 from worlddb import NodeDraft, RecallSettings, WorldDB
-from worlddb.recall.asked_question import questions_in, taking_turns
-from worlddb.recall.hit_order import Ranking
+from worlddb.recall.hit_order import Ranking, taking_turns
+from worlddb.recall.question import questions_in
 
 JOB = "Lena is a baker in Bonn."
 FAIR = "The spring fair opens on the fourth of May."

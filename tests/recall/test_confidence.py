@@ -11,7 +11,7 @@ from bench.confidence_fit import fit
 
 import worlddb
 from worlddb import Memory, RecallSettings
-from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
+from worlddb.embed.embedder import WordLlamaEmbedder
 from worlddb.errors import InvalidInputError
 from worlddb.recall.confidence import PATH, asked_words, confidences, models, signals_of
 

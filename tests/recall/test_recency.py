@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from worlddb import Memory, Recall
-from worlddb.embed.wordllama_embedder import static_vectors
+from worlddb.embed.embedder import static_vectors
 from worlddb.language import answer_signs
 from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.rival_frames import is_rival

@@ -8,10 +8,9 @@ import numpy as np
 
 import worlddb
 from worlddb.embed.embedder import HashEmbedder
-from worlddb.index.bm25 import Bm25
+from worlddb.index.bm25 import Bm25, WordCover, nearness
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.recall.ranker import turns_before
-from worlddb.recall.word_cover import WordCover, nearness
 
 FADING = replace(SCALARS, said_before=0.5, said_after=0.25, said_alone=0.5)
 
@@ -56,7 +55,7 @@ def test_what_was_said_around_is_told_by_conversation_whatever_the_order_of_writ
         index.add(said.split())
     parents = np.array([1, 2, 1, 2, 1])
     before = turns_before(parents, np.array([True, True, True, True, False]))
-    cover = WordCover(index, {"lake": 1.0}, np.arange(5), np.zeros((5, 3), dtype=np.int64))
+    cover = WordCover(index, {"lake": 1.0}, np.arange(5), np.ones(5, dtype=bool))
     assert cover.around(parents, before, FADING).tolist() == [1.0, 0.0, 0.5, 0.0, 0.0]
     assert cover.shares.tolist() == [1.0, 0.0, 0.0, 0.0, 0.0]
     memories = turns_before(parents, np.zeros(5, dtype=bool))

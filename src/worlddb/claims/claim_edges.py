@@ -121,7 +121,7 @@ def stood_before(
     *,
     repeats: bool,
 ) -> Stood:
-    """Return what the store says that a draft's claims may change.
+    """Return the stored claims that a draft's claims may change, and the nodes that state them.
 
     `known` are the drafted nodes that are in the store, by key. `keep` returns the rows that the
     caller may see; for `repeats` see `NewClaims`.
@@ -201,7 +201,7 @@ def _claim_edges(
 def _neighbours(
     there: Sequence[ClaimEdge], topics: Mapping[str, NewClaims], most: int
 ) -> tuple[list[int], bool]:
-    """Return the edges beside new claims, by row, and whether more of them were left out."""
+    """Return the edges beside new claims, by row, and whether some were left out."""
     near: set[int] = set()
     is_cut = False
     for topic, new in enumerate(topics.values()):

@@ -419,7 +419,7 @@ def reconciliation(
 
 
 def crossing(reader: Reader, merge: EdgeRow, moment: Moment) -> Crossing:
-    """Return what exists only through the merge by a `same_as` edge."""
+    """Return the ends and conflicts that exist only because of the merge by a `same_as` edge."""
     left, right = sides(reader, merge, moment)
     if left == right:
         return Crossing()  # Another accepted merge still joins the two.

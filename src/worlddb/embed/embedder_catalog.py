@@ -144,7 +144,7 @@ def embedder_named(
     if not isinstance(name, str):
         raise InvalidInputError(f"embedder: give a name, not {type(name).__name__}")
     if name in ("wordllama", "wordllama-256"):
-        from worlddb.embed.wordllama_embedder import WordLlamaEmbedder
+        from worlddb.embed.embedder import WordLlamaEmbedder
 
         return WordLlamaEmbedder()
     folder = default_models_dir() if models_dir is None else models_dir

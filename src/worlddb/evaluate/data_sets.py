@@ -199,7 +199,7 @@ def _items(path: str) -> Iterator[Any]:
 
 
 def _why(item: Any, place: int, form: str, error: Exception) -> str:
-    """Return what is wrong with an item, for the owner of the file."""
+    """Return the error in an item, for the owner of the file."""
     for other in _formats_in(item):
         if other != form:
             return f"it has the layout of {other}; run `worlddb eval {other}`, or give another file"

@@ -50,8 +50,8 @@ from worlddb.model.text_safety import Origin
 from worlddb.ontology.registry import EdgeDeclaration
 from worlddb.query.pipeline import Subgraph
 from worlddb.query.query_builder import Plan
-from worlddb.recall.asked_question import RecallSettings
 from worlddb.recall.hits import Recall
+from worlddb.recall.question import RecallSettings
 from worlddb.world_db import WorldDB
 
 MEMORY_ONLY: tuple[str, ...]

@@ -403,7 +403,7 @@ class FileChanges:
             type=VERSION, name=whole, content=text, parent=file, origin=sorted(origins)
         )
         if made.origins and not TrustLevels(self.tx.reader).of(made):
-            raise RejectedError(f"{whole}: what {made.origin!r} says is held in quarantine here")
+            raise RejectedError(f"{whole}: texts of {made.origin!r} are held in quarantine here")
         if metadata:
             self.tx.add_metadata(made.id, metadata)
         for before in (follows, old):
@@ -421,7 +421,7 @@ class FileChanges:
         tree = self.tree
         place, there = tree.need(source), tree.find(target)
         if there is not None and (place.is_folder or there.is_folder or not replace):
-            raise ConflictError(f"{there.path} is there already; choose another path or delete it")
+            raise ConflictError(f"{there.path} exists already; choose another path or delete it")
         moved = _files(tree, place)
         if place.is_folder:
             for folder in (place, *(one for one in tree.below(place) if one.is_folder)):

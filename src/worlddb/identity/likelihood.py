@@ -117,7 +117,7 @@ def strong_of(attributes: Mapping[str, str], settings: ResolverSettings) -> dict
 def agree_strongly(
     strong: Mapping[str, str], attributes: Mapping[str, str], settings: ResolverSettings
 ) -> bool:
-    """Tell whether one of the `strong` attributes has the same value among raw `attributes`."""
+    """Return whether one of the `strong` attributes has the same value among raw `attributes`."""
     if not strong:
         return False
     for name, value in attributes.items():
@@ -224,7 +224,7 @@ def judge(
 
 
 def is_first_alone(left: Name, right: Name, likeness: Likeness) -> bool:
-    """Tell whether one name is only the first name of the other: Priya, and Priya Raman.
+    """Return whether one name is only the first name of the other: Priya, and Priya Raman.
 
     "Mr. James" is a last name, Florence may be a town, and María José is one first name.
     """
@@ -283,7 +283,7 @@ def _loss(pair: Pair, population: Population) -> float:
 
 
 def _outweighs(corroboration: Corroboration, likeness: Likeness) -> bool:
-    """Tell whether attributes outweigh the doubts about the names."""
+    """Return whether attributes outweigh the doubts about the names."""
     if likeness.differs:
         return corroboration.strong and corroboration.weight >= _LIFTS_DIFFER
     several = len(corroboration.agree) + len(corroboration.close) > 1
@@ -322,7 +322,7 @@ def _doubts(left: Name, right: Name, likeness: Likeness, person: bool) -> tuple[
 
 
 def _may_be_no_title(left: Name, right: Name) -> bool:
-    """Tell whether an apparent title on one side may be a part of the name.
+    """Return whether an apparent title on one side may be a part of the name.
 
     Captain America is not America; Coach Ramirez is Ramirez.
     """

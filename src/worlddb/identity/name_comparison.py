@@ -167,7 +167,7 @@ def _has_partner(word: str, others: Iterable[str], least: float) -> bool:
 
 
 def look_alike(left: Name, right: Name, likeness: Likeness, word_jaro_winkler: float) -> bool:
-    """Tell whether the letters decide: some words pair or nearly pair, or the script has no slips.
+    """Return whether letters decide: some words pair or nearly pair, or the script has no slips.
 
     Otherwise the two names may still be different words for one thing.
     """
@@ -295,7 +295,7 @@ def _kind_and_score(one: str, other: str, least: float) -> tuple[str, float] | N
 
 
 def _is_slip(shorter: str, longer: str) -> bool:
-    """Tell whether few enough letters differ for a typing error."""
+    """Return whether few enough letters differ for a typing error."""
     count = edits()(shorter, longer)
     if len(longer) <= TINY_WORD_MAX:
         return count == 1 and sorted(shorter) == sorted(longer)
@@ -307,7 +307,7 @@ def _is_slip(shorter: str, longer: str) -> bool:
 
 
 def changes_gender(shorter: str, longer: str) -> bool:
-    """Tell whether words differ as a man's and a woman's name do: Paul, Paula; Mario, Maria."""
+    """Return whether words differ as a man's and a woman's name do: Paul, Paula; Mario, Maria."""
     if len(shorter) < TINY_WORD_MAX:
         return False
     if longer.startswith(shorter):
@@ -318,7 +318,7 @@ def changes_gender(shorter: str, longer: str) -> bool:
 
 
 def _is_derived(shorter: str, longer: str) -> bool:
-    """Tell whether one word is derived from the other: York and Yorker, Georgia and Georgian."""
+    """Return whether one word is derived from the other: York and Yorker, Georgia and Georgian."""
     ending = longer[len(shorter) :] if longer.startswith(shorter) else ""
     return ending != shorter[-1] and ending in _ENDINGS
 
@@ -390,18 +390,18 @@ def slip_doubts(likeness: Likeness, population: Population, *, counted: bool) ->
 
 
 def _is_rare_form(pair: Pair, population: Population) -> bool:
-    """Tell whether one spelling is common and the other occurs at most once."""
+    """Return whether one spelling is common and the other occurs at most once."""
     counts = population.holding(pair.left), population.holding(pair.right)
     return min(counts) <= 1 and max(counts) >= COMMON_MIN
 
 
 def _begins_otherwise(pair: Pair) -> bool:
-    """Tell whether the first letters differ: people seldom get the first letter wrong."""
+    """Return whether the first letters differ: people seldom get the first letter wrong."""
     return pair.left[0] != pair.right[0] and spoken(pair.left)[0] != spoken(pair.right)[0]
 
 
 def _is_short(pair: Pair) -> bool:
-    """Tell whether a letter differs in a short word: Reed, Reid and Red."""
+    """Return whether a letter differs in a short word: Reed, Reid and Red."""
     longest = max(len(pair.left), len(pair.right))
     if sorted(pair.left) == sorted(pair.right):
         return False
@@ -411,7 +411,7 @@ def _is_short(pair: Pair) -> bool:
 
 
 def _is_unlikely(pair: Pair) -> bool:
-    """Tell whether no neighbouring key explains a changed or an additional letter.
+    """Return whether no neighbouring key explains a changed or an additional letter.
 
     Two wrong letters in a word that is not long are always unlikely. A missing letter never is. If
     the shorter word is the only known name of the two, the longer one has a letter too many;
@@ -434,14 +434,14 @@ def _is_unlikely(pair: Pair) -> bool:
 
 
 def _are_near(one: str, other: str) -> bool:
-    """Tell whether two letters are neighbours on the keyboard or sound much alike."""
+    """Return whether two letters are neighbours on the keyboard or sound much alike."""
     return one in _BESIDE.get(other, "") or any(
         one in group and other in group for group in _SIMILAR_LETTERS
     )
 
 
 def _is_doubtful_alone(pair: Pair) -> bool:
-    """Tell whether two different names of one word may be two names."""
+    """Return whether two different names of one word may be two names."""
     if pair.kind in ("same", "variant", "spoken"):
         return False
     if pair.kind != "typo":
@@ -453,7 +453,7 @@ def _is_doubtful_alone(pair: Pair) -> bool:
 
 
 def _is_inner_slip(one: str, other: str) -> bool:
-    """Tell whether a doubled or swapped letter explains it, or in a long word one more or less.
+    """Return whether a doubled or swapped letter explains it, or in a long word one more or less.
 
     An exchanged letter does not: Colombia and Columbia are two names.
     """

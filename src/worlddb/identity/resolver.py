@@ -59,7 +59,7 @@ _PHONETIC = frozenset({"spoken", "sound"})
 
 
 def is_sentence(name: Name, settings: ResolverSettings) -> bool:
-    """Tell whether a text is too long for a name, or reads like a sentence."""
+    """Return whether a text is too long for a name, or reads like a sentence."""
     return (
         name.speaks
         or name.sentence_words > settings.name_words_max
@@ -68,7 +68,7 @@ def is_sentence(name: Name, settings: ResolverSettings) -> bool:
 
 
 def is_short(name: Name, settings: ResolverSettings) -> bool:
-    """Tell whether a name has so few letters that only an equal name matches."""
+    """Return whether a name has so few letters that only an equal name matches."""
     return sum(map(len, (*name.words, *name.numbers))) <= settings.short_letters_max
 
 
@@ -333,7 +333,7 @@ TIER_MATCHERS: dict[str, Callable[[PreparedOption], Match | None]] = {
 
 
 def _rests_on_sound(likeness: Likeness) -> bool:
-    """Tell whether words match by their sound, also as known variants: Phillip and Filip."""
+    """Return whether words match by their sound, also as known variants: Phillip and Filip."""
     near = jaro_winkler()
     return any(
         pair.kind in _PHONETIC
@@ -481,7 +481,7 @@ class Resolver:
 
 
 def _resolves(match: Match) -> bool:
-    """Tell whether a match may end the search by itself (R2)."""
+    """Return whether a match may end the search by itself (R2)."""
     if match.tier == "phonetic" or not (match.reuses or match.proposes):
         return False
     if "first_name" in match.evidence:

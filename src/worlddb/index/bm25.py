@@ -1,7 +1,14 @@
-"""BM25 over the documents of one world, in memory: postings by word, added to as documents come.
+"""BM25 over the documents of one world, in memory, and how much of a question each document says.
 
 A posting is a document number and a count in one integer. Equal documents in an equal order give
 equal postings, whether they were added one by one or many at once.
+
+    "When did Melanie go camping?"   shares   the words that a text has itself
+                                     around   the words said in it, or near it in its conversation
+
+A turn seldom repeats what the turns before it have named: "We went two weeks ago" has no word of
+the question, but the turn before has. So a word counts for a turn, too, if it was said a few turns
+before or after, and the less the farther away (`WordCover.around`).
 """
 
 from __future__ import annotations
@@ -15,11 +22,12 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.ranking_numbers import SCALARS
+from worlddb.index.ranking_numbers import SCALARS, RankingScalars
+from worlddb.language.text_tokens import words
 
 COUNT_BITS = 16  # of a posting are the count, the others the document number
 COUNT_MAX = (1 << COUNT_BITS) - 1
-POSTING_BYTES = 8
+POSTING_BYTES = 8  # of an unsigned integer of 64 bits
 SORTED_FROM = 100  # documents added at once; for fewer, a sort of their words costs more
 
 
@@ -178,3 +186,77 @@ class Bm25:
         for word, amount in worth.items() if total else ():
             shares[self.places_of(word)] += amount / total
         return shares
+
+
+class WordCover:
+    """The share of a question's words that the texts at some places have.
+
+    `tells` marks the texts that state something. A text that only asks has the same words as the
+    question, but hardly ever the answer.
+    """
+
+    def __init__(
+        self,
+        index: Bm25,
+        asked_for: Mapping[str, float],
+        places: NDArray[np.intp],
+        tells: NDArray[np.bool_],
+    ) -> None:
+        self._index = index
+        self._places = places
+        self._asked_for = asked_for
+        self.shares = index.coverage(asked_for)[places]
+        self.tells = tells
+
+    def saying(self, key: str) -> NDArray[np.bool_]:
+        """Return which places have all words of a name."""
+        return self._index.has_all(words(key))[self._places]
+
+    def around(
+        self,
+        parents: NDArray[np.int64],
+        before: NDArray[np.intp],
+        scalars: RankingScalars = SCALARS,
+    ) -> NDArray[np.float64]:
+        """Return the share of the words that are said at or near each place.
+
+        `parents` are the worlds of the places, and `before` is the turn before each turn, see
+        `Candidates.before`. A text that is no turn has no turns around it: its own words count
+        again, by `said_alone`.
+        """
+        turns = np.flatnonzero(before >= 0)
+        turns = turns[np.argsort(parents[turns], kind="stable")]
+        index, top = self._index, self._index.rarity_max
+        worth = {word: it * (index.rarity(word) or top) for word, it in self._asked_for.items()}
+        said = [word for word in worth if index.count(word)]
+        shares: NDArray[np.float64] = scalars.said_alone * self.shares
+        if not len(turns) or not said:
+            return shares
+        has = np.zeros((len(said), len(index)), dtype=np.bool_)
+        for number, word in enumerate(said):
+            has[number, index.places_of(word)] = True
+        near = nearness(has[:, self._places[turns]], before[turns] == turns, scalars)
+        total = sum(worth.values())
+        shares[turns] = (np.array([[worth[word] / total] for word in said]) * near).sum(axis=0)
+        return shares
+
+
+def nearness(
+    has: NDArray[np.bool_], is_first: NDArray[np.bool_], scalars: RankingScalars = SCALARS
+) -> NDArray[np.float64]:
+    """Return how near each turn is to a turn with a word: 1 if it has the word itself.
+
+    A row of `has` is a word, a column a turn, in order; `is_first` marks where a conversation
+    begins.
+    """
+    at = np.arange(has.shape[1])
+    starts = np.maximum.accumulate(np.where(is_first, at, 0))
+    ends = np.append(np.flatnonzero(is_first)[1:], len(at))[np.cumsum(is_first) - 1]
+    last = np.maximum.accumulate(np.where(has, at, -1), axis=1)
+    after = np.minimum.accumulate(np.where(has, at, len(at))[:, ::-1], axis=1)[:, ::-1]
+    fading = np.arange(len(at) + 1)
+    back, ahead = scalars.said_before**fading, scalars.said_after**fading
+    heard = np.where(last >= starts, back[at - np.maximum(last, starts)], 0.0)
+    taken_up = np.where(after < ends, ahead[np.minimum(after, ends - 1) - at], 0.0)
+    near: NDArray[np.float64] = np.maximum(heard, taken_up)
+    return near

@@ -2,7 +2,8 @@
 
 A world small enough is searched exactly: every node gets a score by its words and by its vector,
 and nothing is filtered afterwards. The world is read once; later commits are then applied from the
-journal. Larger worlds are searched through the indexes of the whole store (`store_search`).
+journal. Larger worlds are searched through the indexes of the whole store (`store_search`); only
+their rows and vectors are held (`LargeWorld`).
 
 H1  Places follow the order of rows, without nodes that have left. So a world that has followed the
     journal for long gives the same answers, to the last bit, as one read afresh.
@@ -23,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.bm25 import Bm25
+from worlddb.index.bm25 import Bm25, WordCover
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.vectors import SaidWords, Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
-from worlddb.language.ranking_features import DatedTexts, Form, form_of, weights_of
+from worlddb.language.ranking_features import ASKS, ONLY, DatedTexts, Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, language_of, words
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, Change, Edge, decode_changes
@@ -322,7 +323,7 @@ class HeldWorld:
             self.matrix = np.concatenate((self.matrix, vectors.load(reader, new)))
         model = vectors.model(reader)
         old = {row for row in self._stale if self.place[row] < held}
-        if held and model is not None:
+        if held and model is not None and model.seq > self._composed_at:
             old |= self._recomposed(reader, model)
         if old:
             rows = sorted(old)
@@ -370,7 +371,7 @@ class HeldWorld:
         return found
 
     def _is_embedded(self, model: ModelRow | None) -> bool:
-        """Tell whether all nodes up to the held commit are embedded and composed."""
+        """Return whether all nodes up to the held commit are embedded and composed."""
         if model is None or self.head is None:
             return False
         return model.seq >= self.head.seq and model.composed >= self.head.nodes
@@ -446,6 +447,43 @@ def weighed_words(question: str, languages: Iterable[str]) -> dict[str, float]:
 def text_scores(interior: HeldWorld, question: str) -> Scores:
     """Return the BM25 score of each place for a question."""
     return interior.text.scores(weighed_words(question, interior.languages))
+
+
+def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
+    """Return which words of a question the texts at some places have."""
+    asked_for = weighed_words(question, interior.languages)
+    tells = interior.chosen_forms(places)[:, ASKS] != ONLY
+    return WordCover(interior.text, asked_for, places, tells)
+
+
+class LargeWorld(HeldWorld):
+    """The rows of worlds that are too large to be held, and their vectors; nothing else of nodes.
+
+    Every vector inside is compared, so nodes outside change neither which nodes are found nor how
+    they rank. A nearest-neighbour graph that several scopes share would change both, because a
+    search in it is guided by all vectors. The rows include nodes of the past; the view decides
+    which of them a caller sees at a moment.
+    """
+
+    def _new_rows(
+        self, reader: Reader, before: Head, head: Head, changes: list[Change], moment: Moment
+    ) -> list[int] | None:
+        """Return the new nodes inside; None if older nodes moved in. Nodes that left stay."""
+        moved = [reader.node_row(change.id) or 0 for change in changes if change.kind == "place"]
+        for parent in reader.parents(moved).values() if moved else ():
+            if parent in self.place or parent in self.worlds:
+                return None
+        return super()._new_rows(reader, before, head, [], moment)
+
+    def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
+        self.place.update(zip(rows, range(len(self.rows), len(self.rows) + len(rows)), strict=True))
+        self.rows.extend(rows)
+
+    def _end_or_move(self, reader: Reader, change: Change) -> None:
+        """Do nothing: validity is read from the store."""
+
+    def _name(self, name: str, place: int) -> None:
+        """Do nothing: names are read from the store."""
 
 
 class ChosenIds(Sequence[bytes]):

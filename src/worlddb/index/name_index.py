@@ -212,4 +212,5 @@ def _put(session: Reader, filed: Postings, names: Counter[int], last: int, notes
 
 def opening_key(body: BodyRow) -> str:
     """Return the key of a memory's opening words; empty for any other node."""
-    return name_key(opening_of(body.content)) if body.type in STATING else ""
+    opening = opening_of(body.content) if body.type in STATING else ""
+    return name_key(opening) if opening else ""

@@ -350,7 +350,7 @@ def _new_world(key: HeldKey) -> HeldWorld:
 
 def _new_large_world(key: HeldKey) -> HeldWorld:
     """Return an empty large world, of which only the rows will be held."""
-    from worlddb.index.large_world import LargeWorld
+    from worlddb.index.held_world import LargeWorld
 
     return LargeWorld(key.worlds, key.members)
 

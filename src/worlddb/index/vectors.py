@@ -536,7 +536,8 @@ class SaidWords:
         best = np.maximum.reduceat(near, np.cumsum(lengths) - lengths, axis=1)
         worth = np.array([*asked.values()]) / total
         met: NDArray[np.float64] = (worth[:, None] * best).sum(axis=0)
-        return met + SCALARS.unlikely_worth * unlikely(near, best, lengths).mean(axis=0)
+        met += SCALARS.unlikely_worth * unlikely(near, best, lengths).mean(axis=0)
+        return met
 
     def _vectors(
         self, numbers: NDArray[np.intp], embed: Callable[[Sequence[str]], NDArray[np.float32]]

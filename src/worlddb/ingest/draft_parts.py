@@ -87,7 +87,7 @@ def refuse_quarantined(reader: Reader, origin: Origin | None, world: Id | None) 
         RejectedError: they are.
     """
     if origin is not None and not trust_level((origin,), TrustLevels(reader).settings(world)):
-        raise RejectedError(f"what {origin!r} says is held in quarantine here")
+        raise RejectedError(f"texts of {origin!r} are held in quarantine here")
 
 
 def without_quarantined(reader: Reader, request: R, home: Id) -> R:

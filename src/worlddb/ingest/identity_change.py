@@ -181,7 +181,7 @@ def split(
     """Give the second person of a name a node of their own; see `WorldDB.split`."""
     given = [memory_ids] if isinstance(memory_ids, bytes | str) else list(memory_ids)
     if not given:
-        raise InvalidInputError("split: give the memories that speak of the second one")
+        raise InvalidInputError("split: give the memories that refer to the second entity")
     with transaction as tx:
         with store.read() as reader:
             plan = _plan_split(reader, entity_id, given, moment_of(reader, NOW, clock()))
@@ -240,12 +240,12 @@ def _plan_split(
     around = [item for item in reader.edges_at([row], "both") if item.edge.type not in PLACES]
     moved = [item for item in around if _other(item, row) in said]
     if not moved:
-        raise InvalidInputError(f"split: none of these memories speaks of {entity.name!r:.80}")
+        raise InvalidInputError(f"split: none of these memories refers to {entity.name!r:.80}")
     own = {_other(item, row) for item in moved}
     others = {_other(item, row) for item in around} - own
     if not others:
         raise InvalidInputError(
-            f"split: no other memory speaks of {entity.name!r:.80}; leave out those of the first"
+            f"split: no other memory refers to {entity.name!r:.80}; leave out those of the first"
         )
     members = reader.edges_at([row], "in", ("contains",))
     nodes = reader.nodes(rows)

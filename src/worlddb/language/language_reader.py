@@ -110,13 +110,6 @@ class StatedClaim(NamedTuple):
     vague: bool = False
 
 
-class AskedClaim(NamedTuple):
-    """The owner (empty: the asker) and the relations of the claim that a question asks for."""
-
-    owner: str
-    relations: tuple[str, ...]
-
-
 class LanguageReader(Protocol):
     """Reads texts of one language with rules, without a model."""
 
@@ -157,6 +150,3 @@ class LanguageReader(Protocol):
         note: bool = False,
     ) -> list[StatedClaim]:
         """Return the certain claims of a text; in a note the subject may be missing."""
-
-    def asked_claims(self, question: str) -> list[AskedClaim]:
-        """Return the functional claims that a question asks for; none for most questions."""

@@ -147,22 +147,22 @@ def formal_names(word: str) -> frozenset[str]:
 
 
 def is_given(word: str) -> bool:
-    """Tell whether many people have `word` as a given name."""
+    """Return whether many people have `word` as a given name."""
     return word in known().given
 
 
 def is_name(word: str) -> bool:
-    """Tell whether many people have `word` as a given name or a surname."""
+    """Return whether many people have `word` as a given name or a surname."""
     return word in known().words
 
 
 def is_variant(one: str, other: str) -> bool:
-    """Tell whether both are spellings of one name."""
+    """Return whether both are spellings of one name."""
     return other in known().variants.get(one, ())
 
 
 def is_nickname(one: str, other: str) -> bool:
-    """Tell whether one is a short form of the other, or of a spelling of it."""
+    """Return whether one is a short form of the other, or of a spelling of it."""
     ones, others = formal_names(one), formal_names(other)
     if not ones and not others:
         return False
@@ -173,12 +173,12 @@ def is_nickname(one: str, other: str) -> bool:
 
 
 def are_cousins(one: str, other: str) -> bool:
-    """Tell whether both are short forms of one name: Bill and Will."""
+    """Return whether both are short forms of one name: Bill and Will."""
     return not formal_names(one).isdisjoint(formal_names(other))
 
 
 def are_two(one: str, other: str) -> bool:
-    """Tell whether two words are known to name two different people or things."""
+    """Return whether two words are known to name two different people or things."""
     if one == other:
         return False
     tables = known()
@@ -189,41 +189,17 @@ def are_two(one: str, other: str) -> bool:
     return not is_variant(one, other) and not is_nickname(one, other)
 
 
-CITY, STATE, COUNTRY, CONTINENT = range(4)
-
-
-def _words(section: str) -> frozenset[str]:
+def places_of(section: str) -> frozenset[str]:
+    """Return the places of a section of the list of places, in lower case."""
     return words_of("language", "place_names.txt", section)
 
 
-_WIDTHS = {
-    **dict.fromkeys(_words("states"), STATE),
-    **dict.fromkeys(_words("countries"), COUNTRY),
-    **dict.fromkeys(_words("continents"), CONTINENT),
-}
-_SINGLE = frozenset(name for name in _WIDTHS if " " not in name)
-
-PLACE_NAMES = _words("names") | (_SINGLE - _words("words too"))
+_WIDE = places_of("states") | places_of("countries") | places_of("continents")
+_WIDE_NAMES = frozenset(name for name in _WIDE if " " not in name)
+PLACE_NAMES = places_of("names") | (_WIDE_NAMES - places_of("words too"))
 """One-word places known in every context."""
-TOWNS = PLACE_NAMES | _words("towns")
+TOWNS = PLACE_NAMES | places_of("towns")
 """Places that can be a home; their names may be words or given names as well (Nice, Florence)."""
-
-_SPELLINGS = {
-    other: usual
-    for usual, *others in sections("language", "place_names.txt")["spellings"]
-    for other in others
-}
-
-
-def town_of(words: tuple[str, ...]) -> str:
-    """Return the usual name of a town with several names, from its words in lower case."""
-    name = " ".join(words)
-    return _SPELLINGS.get(name, name)
-
-
-def width_of(words: tuple[str, ...]) -> int:
-    """Return the size class of a place, from its words in lower case; a city by default."""
-    return _WIDTHS.get(" ".join(words), CITY)
 
 
 def _listed(section: str) -> frozenset[str]:
@@ -403,7 +379,7 @@ def _in_full(words: list[str]) -> list[str]:
 
 
 def _is_spoken(text: str, words: list[str]) -> bool:
-    """Tell whether a text of several words reads like speech."""
+    """Return whether a text of several words reads like speech."""
     if len(words) >= 3 and words[0] in SPEAKERS:
         return True
     if len(words) < 4:
@@ -495,5 +471,5 @@ def said_firsts(question: str) -> dict[int, str]:
 
 
 def _is_part_of_name(word: str, *, begins: bool) -> bool:
-    """Tell whether a word next to a first name may be part of the same name."""
+    """Return whether a word next to a first name may be part of the same name."""
     return is_name(fold(word)) or (word[0].isupper() and not begins)

@@ -2,6 +2,7 @@
 
     spans_of("What did I buy last Friday?", asked_on, years) ──▶ days, with a tolerance
     speakers_of("What did you recommend?", "user")           ──▶ whose words are asked for
+    asked_claims("Which company does Anna work for?")        ──▶ Anna, works at
     weights_of(["day", "ago", "run"], 0.2)                   ──▶ words that only frame count less
     telling("I just finished a run of five miles.")          ──▶ DONE: something worth asking for
 
@@ -30,14 +31,20 @@ from datetime import date, timedelta
 from functools import cache, partial
 from typing import NamedTuple
 
-from worlddb.language.text_tokens import COUNTED, MONTHS, words
+from worlddb.language.english.claim_values import (
+    AGE,
+    JOB_TITLE,
+    LIVES_IN,
+    WORKS_AT,
+    favourite_of,
+    thing_of,
+)
+from worlddb.language.english.prose import Patterns
+from worlddb.language.text_tokens import MONTHS, NUMBERS, WEEKDAYS, words
 from worlddb.language.word_forms import any_of, sections, words_of
 
 _common = partial(words_of, "language", "common_words.txt")
 
-NUMBERS = {word: number for number, word in enumerate(COUNTED)}
-NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNIT_DAYS = {"day": 1.0, "week": 7.0, "weekend": 7.0, "month": 30.4, "year": 365.25}
 _VAGUE = frozenset({"few", "several"})
 _BACK_MAX = 36_500  # days; nobody counts back more than a hundred years
@@ -198,8 +205,8 @@ def question_parts(
 ) -> list[tuple[str, float]]:
     """Return the words of a question as written, each with its weight.
 
-    `rarity` is of a word as written. Rare words weigh more. A `rarity_power` below 1 keeps one
-    strange word from outweighing the others.
+    `rarity` gives the rarity of a word as written. Rare words weigh more, but a `rarity_power`
+    below 1 keeps one strange word from outweighing the others.
     """
     weights = weights_of(words(question), frame_weight)
     parts = []
@@ -214,9 +221,9 @@ def question_parts(
 def written_rarity(
     said: str, languages: Iterable[str], rarity: Callable[[str], float], top: float
 ) -> float:
-    """Return the rarity of a word as written: that of its rarest token.
+    """Return the rarity of a word as written: the rarity of its rarest token.
 
-    A token is as rare as its most frequent form; a token in no text is the rarest (`top`).
+    A token is as rare as its most frequent form; a token that no text has is the rarest (`top`).
     """
     forms = zip(words(said), *(words(said, code) for code in languages), strict=True)
     return max((min((rarity(it) or top) for it in group) for group in forms), default=0.0)
@@ -345,3 +352,57 @@ def asked_years(question: str) -> tuple[int, int] | None:
     """Return the span over all years in a question; None if it has none."""
     spans = year_spans(question)
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
+
+
+_QUESTIONS = Patterns("claim_questions")
+BOSSES = ("manager", "boss", "supervisor")
+"""Words for one's superior; a question for one of them means any of them."""
+SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
+ASKED_CHARS_MAX = 200  # a longer question asks for more than one value
+_ASKED_FOR: tuple[tuple[str, tuple[str, ...]], ...] = (
+    *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
+    ("REPORTS", BOSSES),
+    *((f"WORKS_{name}", (WORKS_AT,)) for name in ("SAID", "WHERE", "WHICH", "FOR", "EMPLOYS")),
+    ("EMPLOYER", (WORKS_AT, "employer")),
+    ("DOES_WHAT", (JOB_TITLE, WORKS_AT)),
+    ("AGE_HOW", (AGE,)),
+    ("AGE_WHAT", (AGE,)),
+)
+
+
+class AskedClaim(NamedTuple):
+    """The owner (empty: the asker) and the relations of the claim that a question asks for."""
+
+    owner: str
+    relations: tuple[str, ...]
+
+
+def asked_claims(question: str) -> list[AskedClaim]:
+    """Return the claims that a question asks for; none for most questions.
+
+    A question asks for the claim that holds, however that was worded ("I moved to Paris"). One with
+    a further condition ("Where do I live in summer?") asks for something else.
+    """
+    if len(question) > ASKED_CHARS_MAX:
+        return []
+    return list(dict.fromkeys(_asked(question)))
+
+
+def _asked(question: str) -> Iterator[AskedClaim]:
+    for name, relations in _ASKED_FOR:
+        if match := getattr(_QUESTIONS, name).search(question):
+            yield AskedClaim(_owner(match), relations)
+    if match := _QUESTIONS.FAVOURITE.search(question):
+        kinds = SAME_KIND.get(match["kind"].lower(), (match["kind"],))
+        yield AskedClaim(_owner(match), tuple(map(favourite_of, kinds)))
+    if match := _QUESTIONS.THING.search(question):
+        relation = thing_of(match["thing"]).relation
+        more: tuple[str, ...] = (WORKS_AT,) if relation == JOB_TITLE else ()
+        if relation in BOSSES:
+            more = tuple(word for word in BOSSES if word != relation)
+        yield AskedClaim(_owner(match), (relation, *more))
+
+
+def _owner(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    return groups.get("who") or groups.get("whose") or ""

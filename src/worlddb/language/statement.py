@@ -25,8 +25,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from worlddb.language.ranking_features import WEEKDAYS
-from worlddb.language.text_tokens import COUNTED, MONTHS, STOP, units, words
+from worlddb.language.text_tokens import COUNTED, MONTHS, STOP, WEEKDAYS, units, words
 from worlddb.language.word_forms import any_of, fold, words_of
 
 listed = partial(words_of, "language", "statement_words.txt")
@@ -58,7 +57,6 @@ DEICTIC = listed("deictic")
 OPEN = listed("open")
 SELF = listed("self")
 OWN = listed("own")
-RELATIVE = listed("relative")
 ASKING = listed("asking")
 _BEFORE = listed("before")
 _NEGATIONS = frozenset({"not", "no", "never"})

@@ -57,8 +57,8 @@ from worlddb.language.word_forms import (
 )
 
 __all__ = [
-    "COUNTED", "LANGUAGES", "MARKS", "MONTHS", "STOP", "Piece", "asked", "folded", "indexed",
-    "indexed_content", "language_of", "node_words", "spans", "words",
+    "COUNTED", "LANGUAGES", "MARKS", "MONTHS", "NUMBERS", "STOP", "WEEKDAYS", "Piece", "asked",
+    "folded", "indexed", "indexed_content", "language_of", "node_words", "spans", "words",
 ]  # fmt: skip
 
 TOKEN_MAX = 64  # characters; longer runs are data, not words
@@ -121,6 +121,9 @@ COUNTED = (
     *("eleven", "twelve"),
 )
 _NUMERALS = {word: str(number) for number, word in enumerate(COUNTED) if number > 1}
+NUMBERS = {word: number for number, word in enumerate(COUNTED)}
+NUMBERS |= {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 4}
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 MONTHS = (
     *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
     *("october", "november", "december"),

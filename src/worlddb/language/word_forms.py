@@ -166,7 +166,7 @@ def aligned(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
 
 @lru_cache(maxsize=1 << 14)
 def _attaches(char: str) -> bool:
-    """Tell whether a character may change with the one before it.
+    """Return whether a character may change with the one before it.
 
     Marks do, invisible characters (marks after them meet the ones before) and Hangul vowels.
     """

@@ -172,7 +172,7 @@ class MemoryEnder:
                 row, node = find_memory(view, id)
                 if not rows_at_home(view.reader, self.scopes.bounds, [row]):
                     raise RejectedError(
-                        f"{node.id.short} lives in the scope of whoever wrote it, so only they "
+                        f"{node.id.short} lives in its writer's scope, so only the writer can "
                         "erase it; refuse it to take it out of your scope"
                     )
             return self._erased([node.id])
@@ -181,7 +181,7 @@ class MemoryEnder:
         with self.db.engine.store.read() as reader:
             worlds = [Id(reader.world(row).id) for row in generations(reader, named)]
         if not worlds:
-            raise NotFoundError(f"there is no scope {named}; list them to see them")
+            raise NotFoundError(f"there is no scope {named}; list the scopes to see them")
         receipt = self._erased(worlds)
         forget_reads(self.db.engine.store, lambda entry: str(named) in entry.scopes)
         return receipt
@@ -209,7 +209,7 @@ class MemoryEnder:
         return Retired(ids=self._told(ends), scopes=scopes, commit=commit, root_state=root)
 
     def _told(self, ids: Sequence[Id]) -> tuple[Id, ...]:
-        """Return those of some ended nodes that are inside the bounds of the caller.
+        """Return the ended nodes that are inside the bounds of the caller.
 
         Nodes that others derived from a memory end with it and are not reported.
         """

@@ -26,7 +26,6 @@ from worlddb.memory.scope_view import (
     filtered_view,
     find_memory,
     page,
-    present_rows,
     scopes_of,
     view_of,
 )
@@ -36,7 +35,6 @@ from worlddb.model.inputs import (
     Groups,
     Instant,
     ScopeIds,
-    ScopeName,
     check_integer,
     check_words,
     said_by,
@@ -47,11 +45,11 @@ from worlddb.recall.hits import Hit, Recall, tokens_in
 from worlddb.store.interface import Reader
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.summary_view import SUMMARY, stale_summaries
-from worlddb.view.visibility import Moment, View
+from worlddb.view.visibility import NOWHERE, Moment, View
 from worlddb.world_db import WorldDB
 
 if TYPE_CHECKING:
-    from worlddb.recall.asked_question import RecallSettings
+    from worlddb.recall.question import RecallSettings
 
 
 # Summary order: summaries before details, each in place of the details it was derived from.
@@ -128,6 +126,14 @@ def granted(
         return reader.by_grant(scope, lambda one: call(one, *given, **named))
 
     return answer
+
+
+def _worlds_of(view: View) -> list[Ids]:
+    """Return the worlds of a view by group; a group without existing scopes has none."""
+    return [
+        [Id(view.reader.world(row).id) for row in rows if row != NOWHERE]
+        for rows in (view.worlds, *view.within)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +245,7 @@ class MemoryReader:
         settings: RecallSettings | None,
     ) -> Recall:
         """Return the answer to a question in the caller's own scopes; see `recall`."""
-        from worlddb.recall.asked_question import DEFAULT_SETTINGS, question_of
+        from worlddb.recall.question import DEFAULT_SETTINGS, question_of
         from worlddb.recall.recaller import recall as recalled
 
         if isinstance(query, str) and not query.strip() and not names:
@@ -252,7 +258,7 @@ class MemoryReader:
             where = NOT_HELD if where is None else {"$and": [where, NOT_HELD]}
         groups = self.scopes.groups(scope)
         with self.scopes.viewing(groups, as_of=as_of, known_at=known_at) as view:
-            worlds = [self._ids(view.reader, group, view.moment) for group in groups]
+            worlds = _worlds_of(view)
         options: dict[str, Any] = {
             "k": k,
             "max_tokens": max_tokens,
@@ -415,7 +421,7 @@ class MemoryReader:
             search.vectors().ask("warm up")
         groups = self.scopes.groups({})
         with self.scopes.viewing(groups) as view:
-            worlds = [self._ids(view.reader, group, view.moment) for group in groups]
+            worlds = _worlds_of(view)
         if all(worlds):
             self.db.recall("warm up", scope=worlds[0], within=worlds[1:], k=1)
 
@@ -430,15 +436,6 @@ class MemoryReader:
         if row is not None and self.scopes.bounds and not view.keep_world([row]):
             raise no_cursor(cursor)
         return row
-
-    def _ids(self, reader: Reader, group: Sequence[ScopeName], moment: Moment) -> Ids:
-        """Return the worlds of some scopes."""
-        present = bool(self.scopes.bounds)
-        return [
-            Id(reader.world(row).id)
-            for scope in group
-            for row in present_rows(reader, scope, moment.known, present)
-        ]
 
     def remembered(
         self, view: View, rows: Sequence[int], turns: int | None, trusted: bool = False
@@ -480,7 +477,7 @@ class MemoryReader:
     def _superseding(
         self, view: View, rows: Sequence[int]
     ) -> tuple[dict[int, Ids], dict[int, Ids]]:
-        """Return what each row supersedes, and what supersedes it, inside the bounds."""
+        """Return the nodes that each row supersedes, and its successors, inside the bounds."""
         reader, known = view.reader, view.moment.known
         found = reader.edges_at(rows, "both", ("supersedes",), known)
         ends = {end for item in found for end in (item.source, item.target)}

@@ -115,7 +115,7 @@ def export(
     with reader.scopes.viewing(groups, ended=True) as view:
         rows = generations(view.reader, named[0])[-1:]
         if not rows:
-            raise NotFoundError(f"there is no scope {named[0]}; list them to see them")
+            raise NotFoundError(f"there is no scope {named[0]}; list the scopes to see them")
         memories = reader.remembered(view, page(view, None, ALL), None)
         world = Id(view.reader.world(rows[0]).id)
     files = tuple(reader.db.files(world).read_all()) if is_whole else ()
@@ -195,7 +195,7 @@ def recall_with_receipt(
         InvalidInputError, RejectedError, ProviderError, StorageError: as `recall`.
     """
     if options.pop("settings") is not None:
-        raise InvalidInputError("receipt: only recalls with the usual settings have one")
+        raise InvalidInputError("receipt: only a recall with the default settings has one")
     db, scopes = reader.db, reader.scopes
     groups = scopes.groups(scope)
     now = db.engine.clock()
@@ -352,7 +352,7 @@ def code_digest() -> str:
 @cache
 def settings_digest() -> str:
     """Return a digest of the default settings of recalls."""
-    from worlddb.recall.asked_question import DEFAULT_SETTINGS
+    from worlddb.recall.question import DEFAULT_SETTINGS
 
     return blake3(canonical_json(asdict(DEFAULT_SETTINGS))).hexdigest()
 

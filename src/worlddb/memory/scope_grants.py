@@ -293,7 +293,7 @@ class GrantKeeper:
                 row, node = find_memory(view, id)
                 found = list(self._grants(view.reader, [row]))
             if not found or len(self.scopes.bounds) > 1:
-                raise NotFoundError(f"no grant here has the id {node.id}; list them to see them")
+                raise NotFoundError(f"no grant here has the id {node.id}; list the grants")
             refuse_untrusted(tx.reader, self.origin, found[0].scope)
             ended = tx.retire(node.id)
         return replace(found[0], until=ended.valid_to, ended=True)
@@ -333,7 +333,7 @@ class GrantKeeper:
         return max(self.db.engine.clock(), reader.head().time)
 
     def _grants(self, reader: Reader, rows: Sequence[int]) -> Iterator[Grant]:
-        """Yield those of some nodes that are grants."""
+        """Yield the grants among some nodes."""
         now = from_micros(self._now(reader))
         nodes = reader.nodes(rows)
         edges = reader.edges_at(rows, "out", ("refers_to",))

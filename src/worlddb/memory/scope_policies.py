@@ -173,7 +173,7 @@ class RetentionKeeper:
                 nodes = view.reader.nodes(rows)
                 held = [nodes[row] for row in rows if is_held(nodes[row])]
                 if not view.keep_time(rows[-1:]) and not (held and hold == "off"):
-                    raise NotFoundError(f"there is no scope {named}; list them to see them")
+                    raise NotFoundError(f"there is no scope {named}; list the scopes to see them")
                 node = nodes[rows[-1]]
             old = _policy(named, node.metadata)
             made = RetentionPolicy(
@@ -192,7 +192,7 @@ class RetentionKeeper:
     def _refuse_others(self) -> None:
         self.scopes.refuse_bound("a retention policy")
         if self.origin is not None:
-            raise RejectedError(f"policies are for administrators, and not for {self.origin!r}")
+            raise RejectedError(f"policies are for administrators, not for {self.origin!r}")
 
     def apply_retention(
         self, *, dry_run: bool = False, **scope: Unpack[ScopeIds]
@@ -457,7 +457,7 @@ class TrustKeeper:
         if not more:
             raise InvalidInputError("set_trust: give trust, such as {'web': 'low'}, or secrets")
         if self.writer.scopes.bounds or self.writer.origin is not None:
-            raise RejectedError("trust is a matter of administrators; a bound caller may not")
+            raise RejectedError("trust is set by administrators, not by a bound caller")
         named = _named(self.writer, scope)
         with self.writer.engine.ingestion.transact(self.writer.actor) as tx:
             ident = ROOT_ID if everywhere else ensure_scope(tx, named)

@@ -243,7 +243,7 @@ def not_yours() -> RejectedError:
 
 
 def rows_at_home(reader: Reader, bounds: Groups, rows: Iterable[int]) -> set[int]:
-    """Return those of some memories that live inside bounds, not only as members."""
+    """Return the memories that live inside bounds, not only as members."""
     if not bounds:
         return set(rows)
     worlds = {row for scope in chain(*bounds) for row in generations(reader, scope)}

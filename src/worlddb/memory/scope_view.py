@@ -393,13 +393,13 @@ def find_named(view: View, meant: View, given: bytes | str) -> int:
         prefix = parse_prefix(given) if isinstance(given, str) else ""
     if not isinstance(given, str) or len(prefix) == 2 * ID_BYTES:
         return find_inside(view, given)[0]
-    from worlddb.recall.question import borne_by
+    from worlddb.recall.store_lanes import borne_by
 
     named = borne_by(meant, given)
     with suppress(NotFoundError):
         named |= {find_inside(view, given)[0]} if prefix else set()
     if not named:
-        raise NotFoundError(f"no memory or name here is {given!r:.80}; recall it to see who is")
+        raise NotFoundError(f"no memory or name here is {given!r:.80}; recall it to find others")
     reader = view.reader
     if not named <= accepted_class(reader, {min(named)}, view.moment, inside=view.keep_world):
         some = ", ".join(Id(body.id).short for body in reader.bodies(sorted(named)[:SHOWN]))
@@ -416,7 +416,7 @@ def _find(
     found = [body for body in reader.bodies(sorted(seen), view.moment.known) if is_wanted(body)]
     shown = given.hex() if isinstance(given, bytes) else given
     if not found:
-        raise NotFoundError(f"no {what} here has the id {shown:.64}; list them to see them")
+        raise NotFoundError(f"no {what} here has the id {shown:.64}; list them to see their ids")
     if len(found) > 1:
         some = ", ".join(Id(body.id).short for body in found[:SHOWN])
         raise InvalidInputError(f"{shown!r} is the start of several ids ({some}, …); give more")
@@ -512,7 +512,7 @@ def _listed_only(view: View, types: Sequence[str] | None) -> ListedOnly:
 
 
 def _directly_in(view: View, worlds: Sequence[int], rows: Iterable[int], before: int) -> list[int]:
-    """Return those of some rows below `before` that are directly in worlds, latest first."""
+    """Return the rows below `before` that are directly in worlds, latest first."""
     holders = _holders(view.reader, (row for row in rows if row < before), view.moment)
     wanted = set(worlds)
     return sorted((row for row, held in holders.items() if held & wanted), reverse=True)

@@ -434,7 +434,7 @@ class MemoryWriter:
         is_chat: bool,
         released: Node | None = None,
     ) -> Written:
-        """Write the new ones of some messages: all of them, or those that extend a chat."""
+        """Write the new messages: all of them, or those that extend a chat."""
         ingestion, destination = self.engine.ingestion, terms.destination
         caller = terms.origin if released is None else None
         new = _NewText(
@@ -537,7 +537,7 @@ class MemoryWriter:
         return self._written(old.id, names, commit=tx.commit)
 
     def commit(self, plan: WritePlan | WriteRequest, names: Sequence[ScopeName]) -> Written:
-        """Carry out a plan and return what it did."""
+        """Carry out a plan and return its outcome."""
         return self._done(self.engine.ingestion.commit(plan), names)
 
     def _done(self, write: FinishedWrite, names: Sequence[ScopeName]) -> Written:

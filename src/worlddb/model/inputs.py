@@ -151,7 +151,7 @@ def check_notes(values: Sequence[str] | str | None, what: str, limits: Limits) -
     for value in given:
         encode_text(value, what, limits.note_bytes_max)
         if not value.strip():
-            raise InvalidInputError(f"{what}: an empty one says nothing; leave it out")
+            raise InvalidInputError(f"{what}: one of them is empty; leave it out")
     return tuple(dict.fromkeys(given))
 
 

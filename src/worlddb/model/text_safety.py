@@ -127,7 +127,7 @@ def less_trusted_of(first: str | None, second: Origin | None) -> Origin | None:
 
 
 def trust_level(origins: Sequence[str], settings: Mapping[str, Any] | None = None) -> int:
-    """Return the trust level of several origins together: that of the least trusted one."""
+    """Return the trust level of several origins together: the level of the least trusted one."""
     if not origins:
         return FULL
     trust: Mapping[str, Any] = {**DEFAULT_TRUST, **(settings or {})}
@@ -416,7 +416,7 @@ def without_sentences(text: str) -> str:
 def texts_of(value: Any) -> Iterator[str]:
     """Yield the texts in a value; one under a key as "key=text", such as "password=…".
 
-    A number is a text, too: it may be that of a card.
+    A number is a text, too: it may be a card number.
     """
     if isinstance(value, str | int):
         yield str(value)

@@ -129,7 +129,7 @@ CUT = f"a start set ends after {WIDE_MAX:,} nodes in so large a world; the answe
 
 
 def _start(execution: Execution) -> tuple[str, str, bool]:
-    """Return where a query starts, the index it uses, and whether the start set may be cut."""
+    """Return the start of a query, the index it uses, and whether the start set may be cut."""
     query, reader, search = execution.query, execution.reader, execution.search
     if query.seeds:
         return f"{len(query.seeds)} seeds", "id", False

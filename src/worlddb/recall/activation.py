@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from worlddb.claims.claim_edges import stated
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.language.english.claim_values import asked_claims
 from worlddb.language.proper_names import name_key, said_words
+from worlddb.language.ranking_features import asked_claims
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded
@@ -51,7 +51,7 @@ from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
 if TYPE_CHECKING:
-    from worlddb.recall.word_cover import WordCover
+    from worlddb.index.bm25 import WordCover
 
 REFERENCES = ("refers_to",)
 ROLE, ABOUT, MENTIONS, SAYS, INSIDE = "role", "about", "mentions", "says", "inside"
@@ -75,7 +75,7 @@ class GraphStep(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What a text gets, and the steps that lead to it."""
+    """The score that a text gets, and the steps that lead to it."""
 
     gain: float
     steps: tuple[GraphStep, ...]
@@ -89,7 +89,7 @@ class Texts(NamedTuple):
 
 
 class NameGains(NamedTuple):
-    """A name in a question, and what it gives to texts."""
+    """A name in a question, and the score that it gives to texts."""
 
     key: str
     ways: Mapping[int, Way]
@@ -131,7 +131,7 @@ class Spreading:
         self._edges: dict[int, EdgeRow] = {}
 
     def lifted(self, question: str, also: Sequence[str] = ()) -> list[NameGains]:
-        """Return what each name in a question gives to texts: at most 1.
+        """Return the score, at most 1, that each name in a question gives to texts.
 
         Words that may be no name give less. Names that are given `also` count as said. The texts
         about names without a question are all worth the same, however many there are.
@@ -183,14 +183,14 @@ class Spreading:
         return {row: Way(float(part), way.steps) for row, way in found.items()}
 
     def _subjects(self, name: str) -> set[int]:
-        """Return the nodes of a name that something can be claimed about."""
+        """Return the nodes of a name that are of a type with claims: persons and things."""
         key = folded(" ".join(said_words(name)))
         rows = self._names.bearers_of([key]).get(key, set())
         bodies = self._reader.bodies(sorted(rows), self._moment.known)
         return {body.row for body in bodies if body.type in SUBJECT_TYPES}
 
     def passed_on(self, given: Mapping[int, float]) -> dict[int, Way]:
-        """Return what texts (row → what each can give) pass on to texts about what they mention."""
+        """Return what texts pass on to texts about what they mention; `given` is by row."""
         current = self._current(given)
         self._look(current)
         found: dict[int, Way] = {}
@@ -317,7 +317,7 @@ class Spreading:
     # -- the texts of an entity --------------------------------------------------------------------
 
     def _class_of(self, rows: Collection[int]) -> set[int]:
-        """Return nodes with those accepted as the same, as far as they are inside."""
+        """Return nodes and those accepted as the same, as far as they are inside the view."""
         if not self._classes:
             return set(rows)
         inside = self._names.inside
@@ -326,8 +326,9 @@ class Spreading:
     def _texts_of_each(self, entities: Iterable[int]) -> dict[int, Mapping[int, GraphStep]]:
         """Return the texts about each entity's class, with the last step to each text."""
         named = set(entities)
-        merges = self._reader.proposals("accepted", named, self._moment.known)
-        merged = {row for item in merges for row in (item.low, item.high)} if self._classes else ()
+        known = self._moment.known
+        merges = self._reader.proposals("accepted", named, known) if self._classes else ()
+        merged = {row for item in merges for row in (item.low, item.high)}
         classes = {one: self._class_of({one}) if one in merged else {one} for one in named}
         everyone = {row for rows in classes.values() for row in rows}
         steps: dict[int, dict[int, GraphStep]] = {row: {} for row in everyone}
@@ -407,7 +408,7 @@ class Spreading:
     def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
         """Return edges that come from inside the view, the newest, one more than are read.
 
-        What others refer to a node must not make it a hub for who cannot see them.
+        References that a caller cannot see must not make a node a hub for that caller.
         """
         most = SCALARS.references_max + 1
         if len(numbers) < most:
@@ -469,10 +470,10 @@ class GraphLane:
         return scores
 
     def meant(self, cover: WordCover) -> NDArray[np.float64]:
-        """Return the scores with what names give weighed by what else is asked.
+        """Return the scores by names and claims; a text that lacks the other words gets less.
 
-        A name speaks for the texts that have most of the question's words, of those that say it.
-        What says the name mentions it, also without an edge.
+        Of the texts that say a name, it speaks for those with most of the question's words. A text
+        that says the name mentions it, also without an edge.
         """
         scores = np.zeros(len(self._rows))
         for lift in self._lifted:
@@ -509,7 +510,7 @@ class GraphLane:
     def reached(self, scores: Mapping[int, float], share: float) -> set[int]:
         """Return the texts that the best of some texts lead to, by row, hop by hop.
 
-        As `ranker.spread` goes, so that all texts that it can lead to are candidates.
+        It goes as far as `ranker.spread`, so that all texts found there are candidates.
         """
         found: dict[int, float] = {}
         for _ in range(SCALARS.spread_hops):
@@ -522,7 +523,7 @@ class GraphLane:
         return set(found)
 
     def passed_on(self, given: Mapping[int, float]) -> dict[int, float]:
-        """Return what each candidate gets if some candidates give; both by place."""
+        """Return the score that each candidate gets from some candidates; both by place."""
         before = dict(self.ways)
         found = self._spreading.passed_on({self._rows[at]: much for at, much in given.items()})
         for row, way in found.items():
@@ -537,7 +538,7 @@ class GraphLane:
 # -- the path to a hit -----------------------------------------------------------------------------
 
 NAME_CHARS = 60
-"""How much of a text stands for it in a path."""
+"""Characters of a text that stand for it in a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -557,7 +558,7 @@ class PathStep(Plain):
 
 
 def _name_of(node: Node) -> str:
-    """Return what stands for a node in a path: the name of a turn is only its speaker."""
+    """Return the label of a node in a path: its name; of a turn, how its text begins."""
     text = node.content[:NAME_CHARS]
     return (text or node.name) if node.type in NOT_NAMED else (node.name or text)
 

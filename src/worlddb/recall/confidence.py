@@ -26,13 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.vectors import SAID_WORD
-from worlddb.language.ranking_features import FRAME, WEEKDAYS
-from worlddb.language.text_tokens import MONTHS, STOP, node_words, words
+from worlddb.language.ranking_features import FRAME
+from worlddb.language.text_tokens import MONTHS, STOP, WEEKDAYS, node_words, words
 
 Scores = NDArray[np.float64]
 Signals = Mapping[str, float]
 Lacking = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""Tells how much of each word some texts lack: 0 if they say the same, 1 if nothing like it."""
+"""Returns how much of each word some texts lack: 0 if they say the same, 1 if nothing like it."""
 
 PATH = Path(__file__).with_name("confidence.json")
 HITS_READ = 3  # hits that are read for the words of the question; an answer is seldom in the fourth
@@ -43,7 +43,7 @@ DATED_WORTH = 0.5  # what a date or a number counts: texts may say "yesterday" a
 _DATES = frozenset(token for word in (*MONTHS, *WEEKDAYS) for token in words(word))
 WISH = 0.05  # confidence at least in a wish of the asker that was raised; few of them are wanted
 OLDER_SHARE = 1 / 4
-"""How sure an older answer is at least, as a share of the newer one: less is no answer at all. With
+"""Confidence of an older answer at least, as a share of the newer one's: less is no answer. With
 a third, one in eight true marks is lost (`python -m bench.answer_change --blind`)."""
 STATED = 0.9  # confidence at least in a text that states the very thing; not fitted: no data has it
 
@@ -178,9 +178,9 @@ def signals_of(
 ) -> HitSignals:
     """Return the signals of hits, from their rows, names and contents, and places in lanes.
 
-    `stated` marks the candidates that state exactly what is asked for. `lacking` is that of the
-    embedder, if it knows single words, and `usual` the cosine that it gives to unrelated texts.
-    Without it, that is taken from the texts that are farthest from the question. `names` are the
+    `stated` marks the candidates that state exactly what is asked for. `lacking` is the
+    method of the embedder, if it knows single words; `usual` is the cosine that it gives to
+    unrelated texts. Without `usual`, the texts farthest from the question give it. `names` are the
     names in the question that lead to each hit: "k8s" is met by a text about Kubernetes. `wishes`
     marks the hits that were raised as wishes of the asker, which hardly share a word with a task.
     """
@@ -225,7 +225,7 @@ def signals_of(
 
 
 def _next(places: Sequence[int], size: int) -> int:
-    """Return the first place that is one in the lanes."""
+    """Return the first place that the lanes have."""
     return next((place for place in places if place < size), 0)
 
 

@@ -25,12 +25,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.wordllama_embedder import static_vectors
+from worlddb.embed.embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
 from worlddb.language.answer_signs import AnswerCompany
@@ -84,7 +85,7 @@ class Ranking:
 
 
 def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
-    """Return the texts that names alone lead to, the newest first of those that gain the same."""
+    """Return the ranking of texts by names alone; of equal scores the newest text comes first."""
     gains, starts = found.lanes["graph"], found.starts
     reached = np.flatnonzero(gains > 0).tolist()
     order = sorted(reached, key=lambda at: (-gains[at], -starts[at], -rows[at]))
@@ -330,4 +331,56 @@ def _with_world(ranking: Ranking, row: int, inside: Iterable[int]) -> Ranking:
         rows=[*ranking.rows, row],
         scores={**ranking.scores, new: ranking.scores.get(best, 0.0)},
         parts={part: np.append(values, values[best]) for part, values in ranking.parts.items()},
+    )
+
+
+def taking_turns(rankings: Sequence[Ranking]) -> Ranking:
+    """Return one ranking in which the hits of several take turns; the first is of the whole.
+
+    A hit has the score by which it got its place, moved so that scores follow the order; the part
+    `turn` says how far. Lanes and fused ranks are those of the whole.
+    """
+    whole, *others = rankings
+    if not others:
+        return whole
+    rows = list(dict.fromkeys(row for ranking in rankings for row in ranking.rows))
+    place = {row: at for at, row in enumerate(rows)}
+    places = [np.array([place[row] for row in it.rows], dtype=np.intp) for it in rankings]
+    names = dict.fromkeys(name for it in rankings for name in it.parts)
+    parts = {name: np.zeros(len(rows)) for name in (*names, "turn")}
+    scores: dict[int, float] = {}
+    levels = [whole.scores[at] for at in whole.order]
+    for rank, turn in enumerate(zip_longest(*(it.order for it in rankings))):
+        level = levels[rank] if rank < len(levels) else levels[-1] + len(levels) - rank - 1.0
+        below = levels[rank + 1] if rank + 1 < len(levels) else level - 1.0
+        for number, at in enumerate(turn):
+            if at is None or (new := int(places[number][at])) in scores:
+                continue
+            own = rankings[number]
+            scores[new] = level + (below - level) * number / len(rankings)
+            for name, values in own.parts.items():
+                parts[name][new] = values[at]
+            parts["turn"][new] = scores[new] - own.scores[at]
+    stated = np.zeros(len(rows), dtype=np.bool_)
+    for own, to in zip(rankings, places, strict=True):
+        stated[to] |= False if own.stated is None else own.stated
+
+    def lane(name: str) -> Scores:
+        values = np.zeros(len(rows))
+        for own, to in reversed(list(zip(rankings, places, strict=True))):
+            values[to] = own.lanes.get(name, 0.0)
+        return values
+
+    return replace(
+        whole,
+        order=list(scores),
+        rows=rows,
+        scores=scores,
+        fused={int(places[0][at]): value for at, value in whole.fused.items()},
+        ranks={name: places[0][list(it)].tolist() for name, it in whole.ranks.items()},
+        lanes={name: lane(name) for name in whole.lanes},
+        parts=parts,
+        ways={row: way for own in reversed(rankings) for row, way in own.ways.items()},
+        names={row: names for own in reversed(rankings) for row, names in own.names.items()},
+        stated=stated,
     )

@@ -31,7 +31,7 @@ from worlddb.model.records import (
     origin_note,
     predecessor_notes,
 )
-from worlddb.model.text_safety import TRUSTS, least_trusted, unconfirmed
+from worlddb.model.text_safety import FULL, TRUSTS, least_trusted, unconfirmed
 from worlddb.recall.activation import PathStep, paths_of
 from worlddb.recall.confidence import (
     HITS_READ,
@@ -49,9 +49,9 @@ from worlddb.view.summary_view import FACT, SUMMARY, stale_summaries, world_summ
 from worlddb.view.visibility import Moment, View, accepted_class, conflict_values, open_conflicts
 
 CHARS_PER_TOKEN = 4
-"""What tokenizers of today's models need for English text, on average."""
+"""Characters per token of English text, on average over the tokenizers of today's models."""
 SPARE_HITS = 10
-"""How many more hits are looked at than are asked for: summaries among them may be stale."""
+"""Hits that are read beyond those asked for: stale summaries among them are left out."""
 
 
 def tokens_of(text: str) -> int:
@@ -117,8 +117,7 @@ class Hit(Plain):
     question or from another hit; empty if it did not. `order` are the `precedes` and `causes` edges
     that lead to the node. `summary` is that of a node that is only a name: a session, a topic, a
     person. `trust` is that of the text, the summary's included, by the settings of its scope.
-    `confidence` is the probability that the hit holds an answer. The validity and the provenance of
-    a hit are those of its node.
+    `confidence` is the probability that the hit holds an answer.
     """
 
     node: Node
@@ -190,10 +189,9 @@ class Recall(Plain):
     """The answer to a question: hits, best first.
 
     `confidence` is the probability that an answer is among the hits (before `min_confidence` leaves
-    some out), 0 if nothing was found; `signals` are what it was computed from, by name. Where a
-    server embeds in the background, the signal `unembedded` says how many of the newest nodes
-    that the caller can see were searched without their vector. `receipt` is the signed receipt, if
-    one was asked for.
+    some out), 0 if nothing was found; `signals` are the numbers behind it, by name. Where a server
+    embeds in the background, `unembedded` among them says how many of the newest visible nodes were
+    searched without a vector. `receipt` is the signed receipt, if one was asked for.
     """
 
     question: str
@@ -225,8 +223,7 @@ class Recall(Plain):
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
         """The open conflicts of all hits, each once."""
-        found = {conflict.edge: conflict for hit in self.hits for conflict in hit.conflicts}
-        return tuple(found.values())
+        return tuple({one.edge: one for hit in self.hits for one in hit.conflicts}.values())
 
     def snippet(self, hit: Hit, *, width: int = 160) -> Snippet:
         """Return the part of a hit's text that answers best, with the matched words marked.
@@ -268,11 +265,11 @@ def hits_of(
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    levels = TrustLevels(view.reader, view.moment.known)
-    brought = {row: levels.of(node) for row, node in nodes.items() if node.origins}
+    brought = _brought(view, nodes)
     best, newest, chances = newer_first(best, rows, nodes, compared, brought)
     newest = {old: new for old, new in newest.items() if old not in outdated}
-    told = world_summaries(view.reader, nodes, view.moment)
+    told = _told(view, nodes)
+    levels = brought, _brought(view, told)
     tokens = {
         row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
         for row, node in nodes.items()
@@ -307,7 +304,7 @@ def hits_of(
             maybe_outdated=_maybe_outdated(nodes, doubted.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
             summary=told.get(rows[at]),
-            trust=_trust(levels, nodes[rows[at]], told.get(rows[at])),
+            trust=TRUSTS[min(found.get(rows[at], FULL) for found in levels)],
             tokens=tokens[rows[at]],
             confidence=confidence,
         )
@@ -317,10 +314,19 @@ def hits_of(
     return Recall(question=question or "", hits=hits, confidence=sure, signals=signs)
 
 
-def _trust(levels: TrustLevels, node: Node, summary: Node | None) -> str:
-    """Return the trust of what a hit says: its node, and the summary of one that is only a name."""
-    least = min(levels.of(one) for one in (node, summary) if one is not None)
-    return TRUSTS[least]
+def _told(view: View, nodes: Mapping[int, Node]) -> dict[int, Node]:
+    """Return the current summaries of the nodes that are only names."""
+    if not any(node.name and not node.content for node in nodes.values()):
+        return {}
+    return world_summaries(view.reader, nodes, view.moment)
+
+
+def _brought(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
+    """Return the trust levels of the nodes with an origin; the others have full trust."""
+    if not any(node.origins for node in nodes.values()):
+        return {}
+    levels = TrustLevels(view.reader, view.moment.known)
+    return {row: levels.of(node) for row, node in nodes.items() if node.origins}
 
 
 def _confidence(
@@ -330,10 +336,10 @@ def _confidence(
     asked: AskedWords,
     chances: Mapping[tuple[int, int], float],
 ) -> tuple[HitSignals, float, list[float], dict[tuple[int, int], float]]:
-    """Return what speaks for the hits at some places, and how sure the recall and each hit are.
+    """Return the signals of the hits at some places, and the confidence of recall and hits.
 
-    Last come the chances that a later hit answers anew what an older one answers, of the pairs
-    whose older hit answers at all.
+    The last value has, by pair, the chance that a later hit replaces an older answer; pairs whose
+    older hit is no answer are left out.
     """
     rows = [ranking.rows[at] for at in places]
     signals = _signals(ranking, nodes, rows, places, asked)
@@ -349,7 +355,7 @@ def _signals(
     places: Sequence[int],
     asked: AskedWords,
 ) -> HitSignals:
-    """Return what speaks for the hits at some places."""
+    """Return the signals of the hits at some places."""
     texts = [(nodes[row].name, nodes[row].content) for row in rows]
     noted = ranking.lanes, ranking.stated, ranking.lead, *ranking.senses
     names = [ranking.names.get(row, ()) for row in rows]
@@ -369,7 +375,7 @@ def _older(
     rows: Sequence[int],
     chances: Mapping[tuple[int, int], float],
 ) -> list[int]:
-    """Return the positions that follow some, up to the last that one of these may have replaced."""
+    """Return further positions, up to the last hit that a hit at some positions may replace."""
     first = {rows[at] for at in looked_at}
     older = {old for old, new in chances if new in first}
     last = max((n for n, at in enumerate(there) if rows[at] in older), default=0)
@@ -398,7 +404,7 @@ def _fitting(
 
 
 def _maybe_outdated(nodes: Mapping[int, Node], by: int | None) -> tuple[MaybeOutdated, ...]:
-    """Return what may have replaced a hit, from the row of it."""
+    """Return the later memory, given by row, that may have replaced a hit."""
     return () if by is None else (MaybeOutdated(by=nodes[by].id, since=nodes[by].valid_from),)
 
 
@@ -413,7 +419,7 @@ def _outdated(view: View, nodes: Mapping[int, Node]) -> tuple[dict[int, list[Rep
 
 
 def _order(view: View, rows: Sequence[int]) -> dict[int, list[Edge]]:
-    """Return the edges that say what comes before each row or causes it, seen from here."""
+    """Return the visible edges that say what precedes or causes each row."""
     found = view.reader.edges_at(rows, "in", tuple(ORDERED), view.moment.known) if rows else []
     live = [item for item in found if view.moment.shows(item.edge, view.include_ended)]
     seen = view.keep_world({item.source for item in live}) if live else set()
@@ -426,20 +432,21 @@ def _order(view: View, rows: Sequence[int]) -> dict[int, list[Edge]]:
 
 def _conflicts(view: View, rows: Sequence[int]) -> dict[int, list[Conflict]]:
     """Return the open conflicts of each row; both sides must be visible from here."""
-    reader, moment = view.reader, view.moment
-    found = reader.conflicts(rows, moment.known)
-    found = open_conflicts(reader, found, moment, view.include_ended) if found else []
+    found = view.reader.conflicts(rows, view.moment.known)
+    if not found:
+        return {}
+    found = open_conflicts(view.reader, found, view.moment, view.include_ended)
     seen = view.keep_world({side for row in found for side in (row.low, row.high)})
     kept = [row for row in found if {row.low, row.high} <= seen]
     conflicts: dict[int, list[Conflict]] = {}
-    for row, value in zip(kept, conflict_values(reader, kept), strict=True):
+    for row, value in zip(kept, conflict_values(view.reader, kept), strict=True):
         for side in (row.low, row.high):
             conflicts.setdefault(side, []).append(value)
     return conflicts
 
 
 Keep = Callable[[Iterable[int]], set[int]]
-"""Returns those of some rows that can be seen from here, whatever their validity."""
+"""Returns the visible rows among some, whatever their validity."""
 
 
 class Replaced(NamedTuple):
@@ -510,7 +517,7 @@ def _best(direct: Mapping[int, Node], standing: Mapping[int, Node]) -> tuple[int
 
 
 def _said_again(fact: Node, own: Iterable[Claimed], others: Iterable[_Stated]) -> bool:
-    """Return whether what had ended was said anew, and stands."""
+    """Return whether an ended statement was made again and stands."""
     assert fact.valid_to is not None
     later = [one.said for one in others if one.node.created_at >= fact.valid_to]
     return any(_says(said, mine) for said in later for mine in own)
@@ -519,9 +526,9 @@ def _said_again(fact: Node, own: Iterable[Claimed], others: Iterable[_Stated]) -
 def _standing(
     reader: Reader, facts: Iterable[int], moment: Moment, keep: Keep
 ) -> dict[int, tuple[list[Claimed], list[_Stated]]]:
-    """Return of each fact what it claims, and what is claimed now of the same kind.
+    """Return for each fact its claims, and the standing claims with the same relation.
 
-    Much is said about a user: each subject is looked at once, whatever the number of facts.
+    Many facts may be about one user, so each subject is read once.
     """
     claims: dict[int, list[tuple[int, Claimed]]] = {}
     relations: dict[int, set[str]] = {}
@@ -556,7 +563,7 @@ def _standing(
 
 
 def _seen(reader: Reader, rows: set[int], moment: Moment, keep: Keep) -> dict[int, Node]:
-    """Return those nodes that hold and can be seen from here."""
+    """Return the nodes among `rows` that hold now and are visible."""
     found = reader.nodes(keep(rows), moment.known)
     return {row: node for row, node in found.items() if moment.holds(node) and not node.erased}
 
@@ -575,7 +582,7 @@ def in_order(
     outdated: Mapping[int, Sequence[Replaced]],
     stale: set[int],
 ) -> list[int]:
-    """Return positions with what replaced a sentence right before the text that still has it."""
+    """Return positions with each replacement right before the text that has the old sentence."""
     if not outdated and not stale:
         return list(order)
     position_of = {row: at for at, row in enumerate(rows)}

@@ -1,4 +1,4 @@
-"""Preferences: preferences and standing instructions take part when advice or a task is asked for.
+"""Preferences: preferences and standing instructions count when advice or a task is asked for.
 
 "Always give sources when I ask for facts." shares hardly a word with the questions it is meant for.
 So if a question asks for advice or a task, the asker's texts that state a preference or a standing
@@ -53,7 +53,7 @@ def preference_in(text: str) -> PreferenceKind | None:
 
 @cache
 def preference_signs() -> frozenset[str]:
-    """Return tokens at least one of which a text with a preference has, whatever its language."""
+    """Return tokens; a text with a preference has at least one of them, whatever its language."""
     found = set()
     for name, rows in sections("language", PREFERENCE_LIST).items():
         code, _, part = name.partition(" ")

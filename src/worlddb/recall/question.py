@@ -1,4 +1,9 @@
-"""A question: the query that it is, what it can see, its vector, and the names in it.
+"""A question: its options, the query that it is, what it can see, its vector, the names in it.
+
+*Several questions.* One sum of words would give all places to the question that more texts speak
+of. So each question of several in one text is answered by itself, and so is the whole, because a
+question may rest on the one before ("And who was with me?"). `hit_order.taking_turns` makes one
+order of the answers.
 
 *The query.* Handlers get a recall as the same `Query` that a pipeline gives them: the question is
 its `text`, the wanted types are a `filter_type`, `k` is its `limit`. Whatever they return holds:
@@ -11,40 +16,49 @@ what is searched.
     text ──name_spans──▶ keys ──KnownNames.bearers_of──▶ rows of named nodes
 
 A world in memory answers from its own table of names (`HeldNames`), a larger one from the name
-index of the store (`StoreNames`). Both know the same names: those of visible nodes, their aliases,
-and a name without the qualifier in brackets behind it ("Tesla (company)").
+index of the store (`StoreNames` in `store_lanes`). Both know the same names: those of visible
+nodes, their aliases, and a name without the qualifier in brackets behind it ("Tesla (company)").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.errors import ProviderError
+from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.index.held_world import HeldWorld, Mask
-from worlddb.index.name_index import STATING, name_number, opening_key
+from worlddb.index.name_index import STATING
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.search import UNFILED_MAX, Search
-from worlddb.index.store_search import CANDIDATES_MAX, is_whole
+from worlddb.index.search import Search
+from worlddb.index.store_search import is_whole
 from worlddb.language.proper_names import (
     NAME_WORDS_MAX,
     first_name,
     name_key,
     said_firsts,
     said_words,
-    unqualified,
 )
 from worlddb.language.ranking_features import question_parts, written_rarity
 from worlddb.language.text_tokens import STOP, folded, words
 from worlddb.model.address import Id
-from worlddb.model.records import NOT_NAMED, AsOf, Op, Query
+from worlddb.model.inputs import (
+    Instant,
+    check_fraction,
+    check_integer,
+    check_names,
+    encode_text,
+    to_micros,
+)
+from worlddb.model.records import NOW, AsOf, Op, Query
 from worlddb.ontology.registry import Registry
 from worlddb.recall.confidence import AskedWords, asked_words
+from worlddb.recall.ranker import Weights, check_weight
 from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.node_filters import filtered, widened_types
@@ -63,8 +77,113 @@ BEARERS_MAX = 100
 SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
 LETTERS_PER_SLIP = 5  # "Anna" and "Hanna" are two names; "Sara Chen" is Sarah Chen misspelled
 NAME_LETTERS_MIN = 3  # "Lee"; two letters are mostly initials
+LANES = ("text", "vector", "graph")
+QUESTION_BYTES_MAX = 1 << 16  # Long enough for a pasted page; every word of it costs time.
+QUESTIONS_MAX = 4  # in one; a text with more is a pasted page, and each costs the time of a recall
+_QUESTION_END = re.compile(r"[?؟]+(?=\s|$)|？+(?![”’」』\"'])")
+"""The end of a question that is not quoted; the full-width mark needs no space behind it."""
 UNKNOWN_NAMES_MAX = 3  # of a question: each is compared with all names of a world
-SEARCHED_KEYS_MAX = 400  # a question has fewer stretches of words; each costs a search by words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """How lanes are run, and how their results become one order.
+
+    `weights` names the lanes that run and how much each counts; `depth` is how many nodes a lane
+    may rank; `c` is the constant of reciprocal rank fusion. `weighing` says how the hits are
+    weighed in the end; without it they are ordered by the fused ranks alone. With `recency`, of
+    weighed hits that answer alike the later one is first. With `worlds`, a world that matches
+    better than anything inside it is a hit, too. With `preferences`, what the asker prefers or
+    always wants has places among the first hits of a question that asks for advice or a task. With
+    `classes`, what was accepted as the same is one.
+    """
+
+    c: int = SCALARS.fusion_c
+    depth: int = SCALARS.lane_depth
+    weights: Mapping[str, float] = field(default_factory=lambda: dict.fromkeys(LANES, 1.0))
+    weighing: Weights | None = field(default_factory=Weights)
+    recency: bool = True
+    worlds: bool = True
+    preferences: bool = True
+    classes: bool = True
+
+    def __post_init__(self) -> None:
+        check_integer(self.c, "c", 0)
+        check_integer(self.depth, "depth", 1)
+        if not isinstance(self.weights, Mapping) or not self.weights:
+            raise InvalidInputError(f"weights: give some of {', '.join(LANES)} a number")
+        for lane, weight in self.weights.items():
+            if lane not in LANES:
+                raise InvalidInputError(f"unknown lane {lane!r}; use {', '.join(LANES)}")
+            check_weight(weight, lane)
+        if self.weighing is not None and not isinstance(self.weighing, Weights):
+            raise InvalidInputError(
+                f"weighing: give worlddb.Weights(…) or None, not {self.weighing!r}"
+            )
+
+
+DEFAULT_SETTINGS = RecallSettings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question with its options; `question_of` checks them. It may be names alone."""
+
+    text: str
+    names: tuple[str, ...] = ()
+    k: int = 10
+    max_tokens: int | None = None
+    min_confidence: float | None = None
+    as_of: AsOf = NOW
+    types: tuple[str, ...] | None = None
+    include_ended: bool = False
+    explain: bool = True
+    at: Instant | None = None
+    settings: RecallSettings = DEFAULT_SETTINGS
+
+    @property
+    def is_names(self) -> bool:
+        """Whether it has names and no text."""
+        return bool(self.names) and not self.text.strip()
+
+
+def question_of(text: str, *, names: str | Sequence[str] | None = None, **options: Any) -> Question:
+    """Return a question after checking every option.
+
+    Raises:
+        InvalidInputError: it is empty or too long, or an option is wrong.
+    """
+    plain = text.replace("\0", " ") if isinstance(text, str) else text
+    encode_text(plain, "question", QUESTION_BYTES_MAX)
+    said = () if names is None else check_names(names, "names")
+    if not (text.strip() or said):
+        raise InvalidInputError("question: give at least one word, or names")
+    question = Question(text=plain, names=said, **options)
+    check_integer(question.k, "k", 1)
+    if question.max_tokens is not None:
+        check_integer(question.max_tokens, "max_tokens", 1)
+    check_fraction(question.min_confidence, "min_confidence")
+    if question.at is not None:
+        to_micros(question.at, "at")
+    settings = question.settings
+    if not isinstance(settings, RecallSettings):
+        raise InvalidInputError(
+            f"settings: give worlddb.RecallSettings(…), not {question.settings!r}"
+        )
+    return question
+
+
+def questions_in(text: str) -> list[str]:
+    """Return the questions of a text that asks several, each with what was said before it.
+
+    Empty if it asks one or none, and if it asks too many.
+    """
+    ends = [match.end() for match in _QUESTION_END.finditer(text)]
+    if not 1 < len(ends) <= QUESTIONS_MAX:
+        return []
+    ends[-1] = len(text)  # What is said last belongs to the last question.
+    starts = [0, *ends[:-1]]
+    return [text[start:end].strip() for start, end in zip(starts, ends, strict=True)]
 
 
 class NameSpan(NamedTuple):
@@ -82,33 +201,33 @@ class KnownNames(Protocol):
         """Return the visible nodes of each key that is a name."""
 
     def first_named(self, first: str) -> Iterable[int]:
-        """Return the visible nodes with a first name, and more names than that."""
+        """Return the visible nodes that have this first name and a last name."""
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
+        """Return the worth of each key, 0 to 1: less the more nodes have its rarest word."""
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes.
+        """Return names similar to a key, misspelled or longer, each with its nodes.
 
-        What a text opens with is no such name: "The capital of Japan" is not Japan.
+        The opening words of a text are no such name: "The capital of Japan" is not Japan.
         """
 
     def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are inside the view, whatever their validity."""
+        """Return the nodes among `rows` that are inside the view, whatever their validity."""
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
+        """Return the nodes among `rows` that may be hits."""
 
     def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
+        """Return the nodes that live inside others; none of a node that holds more than `most`."""
 
 
 def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
-    """Return the stretches of a text that may be names, longer ones first where they begin.
+    """Return the stretches of a text that may be names, by their start, longer ones first.
 
-    With `capitals`, only stretches that begin with a capital or a digit, unless the text is short:
-    in a longer text a name is written as one, and every other word would be looked up in vain. In a
-    question it may be written in lower case.
+    With `capitals`, a stretch must begin with a capital or a digit, unless the text is short. A
+    longer text writes names with capitals, and looking up every other word would be in vain. A
+    question may have names in lower case.
     """
     said = said_words(text)
     capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
@@ -137,7 +256,7 @@ def longest(
 
 
 class SaidName(NamedTuple):
-    """A name in a question: its first word's number, itself, its nodes, how surely it is a name."""
+    """A name in a question: its first word's number, its key, its nodes, how sure it is."""
 
     first: int
     key: str
@@ -148,7 +267,7 @@ class SaidName(NamedTuple):
 def question_names(
     names: KnownNames, reader: Reader, moment: Moment, question: str, classes: bool
 ) -> list[SaidName]:
-    """Return each name in a question, and first names that are one person's.
+    """Return the names in a question, and first names that only one person bears.
 
     A name that nobody has is looked up once more as misspelled, or as part of a longer name. Words
     in lower case are as surely a name as they are rare: "power" may be the title of a text.
@@ -179,7 +298,7 @@ def question_names(
 def _alone(
     like: Mapping[str, set[int]], key: str, reader: Reader, moment: Moment
 ) -> dict[str, set[int]]:
-    """Return which names one word may mean: one that it misspells, or the person of a last name.
+    """Return the names that one word may mean: a name it misspells, or a person's last name.
 
     "Jordan" is not the Jordan River: any other word of a longer name is not a name.
     """
@@ -193,13 +312,13 @@ def _alone(
 
 
 def _is_capital(written: Sequence[str], span: NameSpan) -> bool:
-    """Return whether a name is written as one; the first word of a question alone is not."""
+    """Return whether a name is capitalised; a single first word of a question does not count."""
     said = written[max(span.first, 1) : span.end]
     return any(word[0].isupper() or word[0].isdigit() for word in said)
 
 
-def _worth(key: str, count: Callable[[str], int]) -> float:
-    """Return how much a name says, by how many nodes have its rarest word."""
+def name_worth(key: str, count: Callable[[str], int]) -> float:
+    """Return the worth of a name, 0 to 1: less the more nodes have its rarest word."""
     least = min((count(word) for word in words(key)), default=1)
     worth: float = max(1, least) ** -SCALARS.commonness_power
     return worth
@@ -208,7 +327,7 @@ def _worth(key: str, count: Callable[[str], int]) -> float:
 def named_rows(
     names: KnownNames, reader: Reader, moment: Moment, classes: bool, name: str
 ) -> set[int]:
-    """Return the nodes of a name; of a name that nobody has, those whose names are like it."""
+    """Return the nodes of a name; of a name that nobody has, those with similar names."""
     key = name_key(name)
     if rows := names.bearers_of([key]).get(key):
         return set(rows)
@@ -217,18 +336,8 @@ def named_rows(
     )
 
 
-def borne_by(view: View, name: str) -> set[int]:
-    """Return the nodes of a view with a name or alias; with a first name, those of one person."""
-    names, key = StoreNames(view, lambda said: dict.fromkeys(said, 1)), name_key(name)
-    rows = view.keep(names.bearers_of([key]).get(key, ()))
-    bodies = view.reader.bodies(sorted(rows), view.moment.known)
-    if named := {body.row for body in bodies if body.name}:  # A text may only open with it.
-        return named
-    return one_person(names, view.reader, names.first_named(key), view.moment, True)
-
-
 def like_names(key: str, known: Iterable[str]) -> list[str]:
-    """Return the keys that a key is with a slip of the pen, or that it stands inside of."""
+    """Return the known keys that a key misspells or is a part of."""
     from rapidfuzz.distance import OSA
     from rapidfuzz.process import extract_iter
 
@@ -240,9 +349,9 @@ def like_names(key: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
-    """Return the first stretches in capitals that are not known name, each with its place.
+    """Return the first capitalised stretches that are no known name, each with its place.
 
-    The first word of a question alone is none: its capital says nothing.
+    The first word of a question alone does not count: it always has a capital.
     """
     found: list[tuple[int, str]] = []
     end = -1
@@ -263,7 +372,7 @@ def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
 def one_person(
     names: KnownNames, reader: Reader, rows: Iterable[int], moment: Moment, classes: bool
 ) -> set[int]:
-    """Return the nodes that bear a first name if at the moment they are one person, else none."""
+    """Return the bearers of a first name if they are one person at the moment, else nothing."""
     bearers = set(rows)
     if not bearers or len(bearers) > BEARERS_MAX:
         return set()
@@ -289,7 +398,6 @@ class HeldNames:
         self._within = within
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
-        """Return the nodes of each key that is a name."""
         held = self._interior
         found = {}
         for key in keys:
@@ -300,15 +408,12 @@ class HeldNames:
         return found
 
     def first_named(self, first: str) -> Iterable[int]:
-        """Return the nodes with a first name, and more names than that."""
         return self.inside(self._interior.firsts.get(first, ()))
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
-        return {key: _worth(key, self._interior.text.count) for key in keys}
+        return {key: name_worth(key, self._interior.text.count) for key in keys}
 
     def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes."""
         held = self._interior
         found = {}
         for name, rows in self.bearers_of(like_names(key, held.names)).items():
@@ -317,136 +422,17 @@ class HeldNames:
         return found if len(found) <= BEARERS_MAX else {}
 
     def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are in the world."""
         place, within = self._interior.place, self._within
         return {row for row in rows if row in place and (within is None or within[place[row]])}
 
     def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
         place, seen = self._interior.place, self._seen
         return {row for row in rows if row in place and seen[place[row]]}
 
     def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
         parents = np.frombuffer(self._interior.parents, dtype=np.int64)
         found = [np.flatnonzero(parents == row).tolist() for row in rows]
         return {self._interior.rows[at] for places in found for at in places if len(places) <= most}
-
-
-class StoreNames:
-    """The names in worlds that are too large to be held, by the name index of the store."""
-
-    def __init__(self, view: View, counts: Callable[[Sequence[str]], Mapping[str, int]]) -> None:
-        self._view = view
-        self._reader = view.reader
-        self._is_whole = is_whole(view)
-        self._counts = counts  # how many nodes contain each word
-
-    def _named(self, said: Sequence[str]) -> list[int]:
-        """Return the nodes whose names have the words as a phrase; none if that is too common.
-
-        Inside a world it does not matter how common the words are outside of it.
-        """
-        counts = self._counts(said) if said and self._is_whole else dict.fromkeys(said, 1)
-        if not said or not 0 < min(counts[word] for word in said) <= CANDIDATES_MAX:
-            return []
-        return self._reader.texts.named(" ".join(said))
-
-    def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
-        """Return the nodes of each key that is a name.
-
-        A key is looked up among the names of the worlds themselves. Few keys, as those of a
-        question, are also looked up among all names: a node may live elsewhere and be a member.
-        """
-        wanted = frozenset(keys)
-        worlds = {*self._view.worlds, *((ROOT_ROW,) if len(wanted) <= SEARCHED_KEYS_MAX else ())}
-        numbers = [
-            name_number(f"{kind}{key}", world)
-            for key in wanted
-            for world in worlds
-            for kind in ("=", "n:", "o:")
-        ]
-        # Among all names, those of others must not take the places of the caller's own.
-        most = BEARERS_MAX if self._is_whole else self._reader.head().nodes
-        filed = self._reader.lookups.find(numbers, most)
-        rows = {row for found in filed.values() for row in found} | self._unfiled(sorted(wanted))
-        known: dict[str, set[int]] = {}
-        for row, name in self._names(self._view.keep_world(rows)):
-            for key in {name_key(name), name_key(unqualified(name))} & wanted:
-                known.setdefault(key, set()).add(row)
-        return {key: rows for key, rows in known.items() if len(rows) <= BEARERS_MAX}
-
-    def _unfiled(self, keys: Sequence[str]) -> set[int]:
-        """Return nodes that the name index has not reached and that may have one of the names.
-
-        Nodes that were written without names being resolved are such. Some are compared one by
-        one; of more, the text index finds those that have the words of a name.
-        """
-        reader = self._reader
-        nodes, notes = reader.lookups.reached()
-        head = reader.head()
-        if (nodes, notes) == (head.nodes, head.notes):
-            return set()
-        rows = {alias.node for alias in reader.aliases_after(notes)}
-        if head.nodes - nodes <= UNFILED_MAX:
-            return rows | set(range(nodes + 1, head.nodes + 1))
-        if len(keys) > SEARCHED_KEYS_MAX:
-            return rows
-        return rows.union(*(self._named(words(key)) for key in keys))
-
-    def _names(
-        self, rows: Iterable[int], without: Set[str] = NOT_NAMED
-    ) -> Iterator[tuple[int, str]]:
-        """Yield the names and aliases of nodes, as known at the moment; none of some types."""
-        known = self._view.moment.known
-        chosen = []
-        for body in self._reader.bodies(sorted(rows), known):
-            if body.type not in without:
-                chosen.append(body.row)
-                yield body.row, body.name
-                yield body.row, opening_key(body)
-        yield from self._reader.aliases(chosen, known)
-
-    def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
-        """Return how much each key says, from 0 to 1: less if many nodes have its rarest word."""
-        wanted = frozenset(keys)
-        if not self._is_whole:  # What others wrote must not be felt.
-            return dict.fromkeys(wanted, 1.0)
-        counts = self._counts(sorted({word for key in wanted for word in words(key)}))
-        return {key: _worth(key, counts.__getitem__) for key in wanted}
-
-    def first_named(self, first: str) -> Iterable[int]:
-        """Return the nodes with a first name, and more names than that."""
-        rows = sorted(self._view.keep_world(self._named(words(first))))
-        bodies = self._reader.bodies(rows, self._view.moment.known)
-        return [body.row for body in bodies if first_name(body.type, body.name) == first]
-
-    def like(self, key: str) -> Mapping[str, set[int]]:
-        """Return names that are like a key, misspelled or longer, each with its nodes.
-
-        The text index finds nodes that have one of the words; a name of one word that is misspelled
-        is not found.
-        """
-        rows = {row for word in dict.fromkeys(words(key)) for row in self._named([word])}
-        known: dict[str, set[int]] = {}
-        for row, name in self._names(self._view.keep_world(rows), NOT_NAMED | STATING):
-            known.setdefault(name_key(name), set()).add(row)
-        found = like_names(key, known)
-        return {one: known[one] for one in found} if len(found) <= BEARERS_MAX else {}
-
-    def inside(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that are inside the worlds."""
-        return self._view.keep_world(rows)
-
-    def keep(self, rows: Iterable[int]) -> set[int]:
-        """Return those of some nodes that may be hits."""
-        return self._view.keep(rows)
-
-    def filed_under(self, rows: Iterable[int], most: int) -> set[int]:
-        """Return what lives inside some nodes; nothing of one in which more than `most` live."""
-        known = self._view.moment.known
-        found = [self._reader.children(row, known, limit=most + 1) for row in rows]
-        return {child for children in found for child in children if len(children) <= most}
 
 
 Vector = NDArray[np.float32]
@@ -467,10 +453,10 @@ def seen_question(
     within: Sequence[Sequence[int]],
     now: int,
 ) -> SeenQuestion:
-    """Return a question as the handlers of its worlds want it read.
+    """Return a question after the rewrites of the handlers of its worlds, with its view.
 
     Raises:
-        ProviderError: a rewrite failed, or made something of the question that is not a question.
+        ProviderError: a rewrite failed, or its result is no question.
     """
     moment = moment_of(reader, query.as_of, now)
     before = query
@@ -481,7 +467,7 @@ def seen_question(
         worlds = find_worlds(reader, query.world)
     has_words = query.text == before.text or (query.text or "").strip()
     if query.seeds or query.vector is not None or not has_words:
-        raise ProviderError("a rewrite of a recall must leave words to look for, and adds no start")
+        raise ProviderError("a rewrite of a recall must keep words to search for and add no start")
     if query.as_of != before.as_of:
         moment = moment_of(reader, query.as_of, now)
     return SeenQuestion(query, _view(reader, query, moment, worlds, within))
@@ -501,7 +487,7 @@ def _asked_in(
     worlds: Sequence[int],
     within: Iterable[Sequence[int]],
 ) -> list[Id | None]:
-    """Return the worlds whose handlers rewrite the question, the one it is asked in at last."""
+    """Return the worlds whose handlers rewrite the question; last the one it is asked in."""
     if registry.is_flat:
         is_one = len(worlds) == 1 and worlds[0] != ROOT_ROW
         return [Id(reader.world(worlds[0]).id) if is_one else None]
@@ -516,7 +502,7 @@ def _view(
     worlds: Sequence[int],
     within: Sequence[Sequence[int]],
 ) -> View:
-    """Return what can be seen; the first filter of types is part of it, the others choose."""
+    """Return the view of a query: with its first type filter; the other filters choose in it."""
     filters = list(query.ops)
     first = next((op for op in filters if op.kind == "filter_type"), None)
     types = instances = None
@@ -554,7 +540,7 @@ def held_question(
 
 
 def stored_question(search: Search, view: View, text: str, vector: Vector | None) -> Vector | None:
-    """Return the vector of a question to the whole store; of less than that, as it is."""
+    """Return the vector of a question, weighed if the view is the whole store."""
     if vector is None or not is_whole(view):
         return vector
     wide = search.wide()

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from worlddb.errors import InvalidInputError
 from worlddb.index.held_world import VectorRows
 from worlddb.index.ranking_numbers import SCALARS, WEIGHTS, RankingScalars
-from worlddb.index.store_search import NodeSample
 from worlddb.language.ranking_features import (
     ASKS,
     CHARS,
@@ -32,11 +31,11 @@ from worlddb.language.ranking_features import (
     spans_of,
     speakers_of,
 )
-from worlddb.model.inputs import from_micros, to_micros
-from worlddb.model.retention_curve import RetentionSettings, retention
-from worlddb.recall.activation import Way
-from worlddb.store.interface import Reader
-from worlddb.view.visibility import Moment
+from worlddb.model.inputs import from_micros
+from worlddb.model.retention_curve import RetentionSettings
+
+if TYPE_CHECKING:
+    from worlddb.recall.activation import Way
 
 Scores = NDArray[np.float64]
 
@@ -44,7 +43,6 @@ DAY_MICROS = 86_400_000_000  # 24 hours.
 YEARS_MAX = 200  # a store that spans more holds a mistyped date; every year costs a regex
 SPREAD_MIN = 1e-9  # below this, scores differ by rounding alone
 FAR_KNOWN = 10  # so many texts that are not answers tell their usual cosine; of fewer, it may be 0
-ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +55,7 @@ class Weights:
     cover: float = WEIGHTS["cover"]
     """The share of the question's words that a text has, rare words counting more."""
     around: float = WEIGHTS["around"]
-    """The same of the words that are said in a turn or near it."""
+    """The share of the question's words that are said in a turn or near it."""
     synonyms: float = WEIGHTS["synonyms"]
     """How well each word of the question is met by the word of a text that is most like it."""
     graph: float = WEIGHTS["graph"]
@@ -72,7 +70,7 @@ class Weights:
     following: float = WEIGHTS["following"]
     """How near the turn after is to the question: it takes up what the turn says."""
     feedback: float = WEIGHTS["feedback"]
-    """How near a text is to the best texts of other worlds: what belongs together is told so."""
+    """How near a text is to the best texts of several worlds: these may share its topic."""
     telling: float = WEIGHTS["telling"]
     """A turn that says something about its speaker is ahead of one that only asks."""
     date: float = WEIGHTS["date"]
@@ -124,11 +122,11 @@ class TextGraph(Protocol):
         """The names in the question that lead straight to each text, by row."""
 
     def passed_on(self, given: Mapping[int, float]) -> Mapping[int, float]:
-        """Return what each candidate gets if some candidates give; both by place."""
+        """Return the score that each candidate gets from some candidates; both by place."""
 
 
 class Company(NamedTuple):
-    """What candidates are compared with where only some nodes of a world are candidates.
+    """A sample to compare candidates with, where not all nodes of a world are candidates.
 
     `lanes` has the scores of a sample of all nodes that could be answers, and `total` is about how
     many such nodes there are.
@@ -186,20 +184,6 @@ class Candidates:
         return {**self.lanes, "retention": self.retained}
 
 
-def company_of(
-    sample: NodeSample,
-    said: Mapping[str, float],
-    rarity: Mapping[str, float],
-    vector: NDArray[np.float32] | None,
-) -> Company:
-    """Return what a sample of nodes says of a question's weighted words and of its vector."""
-    lanes = {"text": sample.text.scores(said, lambda word: rarity.get(word, 0.0))}
-    if vector is None or sample.matrix is None:
-        return Company(sample.total, lanes)
-    cosines = VectorRows(sample.matrix, np.arange(len(sample.rows)))
-    return Company(sample.total, {**lanes, "vector": cosines.of(vector)})
-
-
 def best_places(scores: Scores, count: int) -> NDArray[np.intp]:
     """Return the places of the best `count` scores, best first; of equal ones the first."""
     if count >= len(scores):
@@ -207,6 +191,31 @@ def best_places(scores: Scores, count: int) -> NDArray[np.intp]:
     least = np.partition(scores, len(scores) - count)[len(scores) - count]
     places = np.flatnonzero(scores >= least)
     return places[np.argsort(-scores[places], kind="stable")[:count]]
+
+
+def first_of_worlds(lanes: Mapping[str, Scores], parents: NDArray[np.int64]) -> list[int]:
+    """Return the places of the best candidates, one of each of some worlds, by fused ranks.
+
+    The ranks are those of the lanes, so no weight takes part. Empty with one or two worlds, where
+    the first candidate would only confirm itself.
+    """
+    fused = np.zeros(len(parents))
+    for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
+        rank = np.empty(len(parents))
+        rank[np.argsort(-scores, kind="stable")] = np.arange(len(parents))
+        fused += 1 / (SCALARS.fusion_c + 1 + rank)
+    order = best_places(fused, SCALARS.feedback_depth)
+    first = np.sort(np.unique(parents[order], return_index=True)[1])
+    wanted = SCALARS.feedback_worlds
+    return order[first[:wanted]].tolist() if len(first) >= wanted else []
+
+
+def like_the_best(
+    lanes: Mapping[str, Scores], parents: NDArray[np.int64], cosines: VectorRows | None
+) -> Scores | None:
+    """Return how near each candidate is to the best ones of some worlds; None without such."""
+    best = first_of_worlds(lanes, parents) if cosines is not None else []
+    return cosines.of(cosines.mean(best)) if cosines is not None and best else None
 
 
 def turns_before(parents: NDArray[np.int64], is_turn: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -278,7 +287,7 @@ def weigh(
         best = best_places(weighed.scores, scalars.synonym_candidates_max).tolist()
         weighed = weighed.with_synonyms(best, weights.synonyms * found.synonyms.read(best))
     if weights.spread and found.graph is not None:
-        # What all have in common is nobody's to give.
+        # A score that all candidates have is not passed on.
         above = weighed.scores - weighed.usual
         gained = spread(above, found.graph, weights.spread, scalars)
         weighed = weighed.with_spread(gained, weights.graph)
@@ -298,9 +307,9 @@ def fuse(
 
 
 def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScalars) -> Scores:
-    """Return what the best candidates pass on to those about what they mention, hop by hop.
+    """Return the score that the best candidates pass on to texts about what they mention.
 
-    A candidate gives of what its score is above 0.
+    It is passed on hop by hop, and only the part of a score above 0.
     """
     gained = np.zeros(len(scores))
     for _ in range(scalars.spread_hops):
@@ -314,7 +323,7 @@ def spread(scores: Scores, graph: TextGraph, share: float, scalars: RankingScala
 
 
 def _lifted(weighed: Weighed, claims: NDArray[np.bool_] | None, weight: float) -> Weighed:
-    """Return the scores with what states the very answer lifted above what does not."""
+    """Return the scores with the texts that state the very answer lifted above the others."""
     if claims is None or not weight or not claims.any() or claims.all():
         return weighed
     short = weighed.scores[~claims].max() - weighed.scores[claims].min() + 1.0
@@ -353,7 +362,7 @@ class Ranker:
         return known
 
     def combined(self, lanes: Mapping[str, Scores], known: Mapping[str, Scores]) -> Weighed:
-        """Return the sum of all features: lanes, worlds, turns before, and what is `known`."""
+        """Return the sum of all features: lanes, worlds, turns before, and the `known` ones."""
         weights, scalars, before = self.weights, self.scalars, self.found.before
         named = self.found.named
         parts: dict[str, Scores] = {}
@@ -512,7 +521,7 @@ class Ranker:
         return closeness
 
     def _shared_years(self, meant: tuple[int, int]) -> Scores:
-        """Return how much of each span of years is what is meant, 0 to 1.
+        """Return how well each span of years fits the years of the question, 0 to 1.
 
         Having any year in common is worth `overlap_worth`; the rest is the share of the years of
         both spans that they have in common.
@@ -582,19 +591,3 @@ def compared(scores: Scores, sample: Scores, count: int) -> tuple[Scores, float]
     if deviation <= SPREAD_MIN:
         return np.zeros(len(scores)), 0.0
     return (scores - mean) / deviation, float((median(sample) - mean) / deviation)
-
-
-def with_retention(
-    found: Candidates, reader: Reader, rows: Sequence[int], moment: Moment, weights: Weights | None
-) -> Candidates:
-    """Return the candidates with their retention, if it has a weight."""
-    if weights is None or not weights.retention:
-        return found
-    now = to_micros(moment.now, "now")
-    kept: dict[int, float] = {}
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        for item in reader.sweep.recalls(rows[start : start + ROWS_AT_ONCE]):
-            kept[item.row] = retention(
-                item.created_at, item.last, item.recalls, item.links, now, weights.fading
-            )
-    return replace(found, retained=np.array([kept[row] for row in rows]))

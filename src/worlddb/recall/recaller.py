@@ -10,13 +10,13 @@
 
 No lane is chosen by the kind of question: each lane ranks what it finds, and agreement wins. A
 world that fits into memory is scored as a whole (`HeldWorld`); of a larger one, each lane gathers
-its best candidates through the indexes of the store (`StoreSearch`). A *position* is the index of a
+its best candidates through the indexes of the store (`StoreLanes`). A *position* is the index of a
 candidate in the arrays of one question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -29,35 +29,21 @@ from worlddb.index.held_world import (
     HeldWorld,
     Scores,
     VectorRows,
-    forms_of,
     ranked,
-    speaker_of,
+    text_cover,
     text_scores,
-    weighed_words,
-    years_of,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.store_search import best_of, is_whole
 from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
 from worlddb.language.ranking_features import asked_years, wants_advice
+from worlddb.language.text_tokens import asked
 from worlddb.model.conditions import condition_of
-from worlddb.model.inputs import (
-    check_words,
-    from_micros,
-    to_micros,
-)
+from worlddb.model.inputs import check_words, from_micros, to_micros
 from worlddb.model.records import Query
+from worlddb.model.retention_curve import retention
 from worlddb.ontology.registry import Registry
 from worlddb.recall.activation import GraphLane, Spreading
-from worlddb.recall.asked_question import (
-    DEFAULT_SETTINGS,
-    Question,
-    RecallSettings,
-    question_of,
-    questions_in,
-    taking_turns,
-)
 from worlddb.recall.confidence import AskedWords
 from worlddb.recall.hit_order import (
     HITS_COMPARED_MAX,
@@ -66,41 +52,45 @@ from worlddb.recall.hit_order import (
     held_members,
     names_ranking,
     stored_members,
+    taking_turns,
     with_worlds,
 )
 from worlddb.recall.hits import SPARE_HITS, Recall, hits_of
 from worlddb.recall.preferences import preference_signs, with_preferences
 from worlddb.recall.question import (
+    DEFAULT_SETTINGS,
     HeldNames,
     KnownNames,
-    StoreNames,
+    Question,
+    RecallSettings,
     held_question,
+    question_of,
     question_query,
+    questions_in,
     seen_question,
     stored_question,
     words_asked,
 )
 from worlddb.recall.ranker import (
     Candidates,
-    Company,
     Weighed,
     Weights,
-    company_of,
+    first_of_worlds,
     fuse,
+    like_the_best,
     spread,
     turns_before,
     weigh,
-    with_retention,
 )
-from worlddb.recall.word_cover import cover_among, like_the_best, text_cover, without_vectors
+from worlddb.recall.store_lanes import StoreLanes
+from worlddb.store.interface import Reader
 from worlddb.store.rows import ROOT_ROW
-from worlddb.view.visibility import View, Worlds, find_worlds
+from worlddb.view.visibility import Moment, View, Worlds, find_worlds
 
 Vector = NDArray[np.float32]
-FEW_TEXTS_MAX = 1_200  # So many texts are scored one by one in the time of a search by words.
-FEW_VECTORS_MAX = 8_192  # So many vectors are read and compared in the time of a deep search.
+ROWS_AT_ONCE = 1_000  # SQLite takes far more parameters, but memory stays small
 SKIPPED_TIMES = 4
-"""With a budget of tokens, hits that do not fit are skipped: so many times `k` are looked at."""
+"""With a budget of tokens, hits that do not fit are skipped. So this many times `k` are read."""
 
 
 class Recaller:
@@ -121,11 +111,13 @@ class Recaller:
         self.moment = view.moment
         self.query = query
         self.question = question
+        self._matrix: NDArray[np.float32] | None = None
+        """The vectors of the world in memory, once they were read for this question."""
 
     def answer(
         self, vector: Vector | None, apart: Sequence[tuple[Recaller, Vector | None]] = ()
     ) -> Recall:
-        """Run the lanes over what can be seen, fuse their ranks, weigh, and explain.
+        """Run the lanes over the visible nodes, fuse their ranks, weigh and explain the hits.
 
         `apart` are recallers of the single questions, if the text asks several.
         """
@@ -157,7 +149,7 @@ class Recaller:
     def _seen(
         self, interior: HeldWorld | None, vector: Vector | None
     ) -> tuple[AskedWords, Vector | None]:
-        """Return the words and the vector of the question, weighed by what is searched."""
+        """Return the words and the vector of the question, weighed by their rarity here."""
         view, text = self.view, self.question.text
         said = words_asked(self.search, view, interior, text or " ".join(self.question.names))
         if interior is None:
@@ -174,14 +166,21 @@ class Recaller:
         """Return the candidates of the question in their order; None if there are none."""
         text, weighing = self.question.text, self.question.settings.weighing
         if interior is None or within is None:
-            rows, ids, found = self._wide_candidates(vector)
+            lanes = StoreLanes(
+                search=self.search,
+                view=self.view,
+                question=self.question,
+                graph=self._graph,
+                token_reader=self._token_reader,
+            )
+            rows, ids, found = lanes.candidates(vector)
         else:
             rows, ids, found = self._candidates(interior, vector, within)
         if not rows or not found.lanes:
             return None
         if self.question.is_names:
             return names_ranking(rows, found)
-        found = with_retention(found, self.reader, rows, self.moment, weighing)
+        found = _with_retention(found, self.reader, rows, self.moment, weighing)
         weighed = None
         if vector is not None:
             similar = self._synonyms(said, interior, rows)
@@ -193,7 +192,7 @@ class Recaller:
             is_read = vector is not None and self.search.vectors().reads(text)
             texts, read = partial(self._texts, rows), found
             if not is_read:
-                read = without_vectors(found, text, interior, rows, texts)
+                read = _without_vectors(found, text, interior, rows, texts)
             weighed = weigh(read, text, self._asked_at(), weighing)
             if self.question.settings.preferences and wants_advice(text):
                 signs = preference_signs()
@@ -244,7 +243,7 @@ class Recaller:
         return SimilarWords(asked.weights, embed, said)
 
     def _answered(self, ranking: Ranking | None, said: AskedWords | None = None) -> Recall:
-        """Return the first of a ranking as hits that explain themselves."""
+        """Return the first candidates of a ranking as hits, each with its reasons."""
         question = self.question
         asked_for = question.text if not question.is_names else ", ".join(question.names)
         if ranking is None or said is None:
@@ -268,7 +267,7 @@ class Recaller:
         return {lane: ranked(scores, ids, depth) for lane, scores in found.lanes.items()}
 
     def _spread_ranks(self, ids: Sequence[bytes], found: Candidates) -> Candidates:
-        """Return the candidates with what fused ranks pass on; the first rank counts as 1."""
+        """Return the candidates with graph scores spread from their fused ranks; the best is 1."""
         settings = self.question.settings
         fused = fuse(self._ranks(ids, found), settings.weights, settings.c)
         if found.graph is None or not fused:
@@ -281,10 +280,9 @@ class Recaller:
     def _worlds_around(self, interior: HeldWorld | None, ranking: Ranking) -> WorldMembers:
         """Return the worlds that hold the first hits."""
         rows = [ranking.rows[at] for at in ranking.order[: self.question.k]]
-        vectors = self.search.vectors()
-        if interior is None:
-            return stored_members(self.view, vectors, rows)
-        return held_members(interior, self.view, interior.vectors(self.reader, vectors), rows)
+        if interior is None or self._matrix is None:
+            return stored_members(self.view, self.search.vectors(), rows)
+        return held_members(interior, self.view, self._matrix, rows)
 
     def _ordered(
         self,
@@ -302,7 +300,7 @@ class Recaller:
         return order, {at: float(weighed.scores[at]) for at in order}, weighed.parts
 
     def _most(self) -> int:
-        """Return how many hits to order: some more than asked for, because some are left out."""
+        """Return how many hits to order: more than asked for, because some will be left out."""
         k = self.question.k
         if self.question.max_tokens is None:
             return max(k + SPARE_HITS, HITS_COMPARED_MAX)
@@ -363,7 +361,8 @@ class Recaller:
         if weights.get("text"):
             lanes["text"] = text_scores(interior, text)[positions]
         if vector is not None:
-            cosines = VectorRows(interior.vectors(self.reader, self.search.vectors()), positions)
+            self._matrix = interior.vectors(self.reader, self.search.vectors())
+            cosines = VectorRows(self._matrix, positions)
             lanes["vector"] = cosines.of(vector)
         rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
         cover = text_cover(interior, text, positions)
@@ -393,105 +392,6 @@ class Recaller:
         )
         return rows, interior.chosen_ids(positions), found
 
-    def _wide_candidates(
-        self, vector: Vector | None
-    ) -> tuple[list[int], Sequence[bytes], Candidates]:
-        """Gather the best of each lane through the indexes of the whole store."""
-        view, text, settings = self.view, self.question.text, self.question.settings
-        wide = self.search.wide()
-        said = weighed_words(text, wide.languages(view))
-        depth = min(max(settings.depth, self.question.k), self.reader.head().nodes)
-        found: dict[str, dict[int, float]] = {}
-        if settings.weights.get("text"):
-            few = self._few(FEW_TEXTS_MAX)
-            if few is None:
-                found["text"] = dict(wide.text(view, said, depth))
-            else:
-                found["text"] = best_of(wide.scored(view, few, said), depth)
-        if vector is not None:
-            few = self._few(FEW_VECTORS_MAX)
-            vectors = self.search.vectors()
-            if few is None:
-                found["vector"] = dict(wide.nearest(view, vectors, vector, depth))
-            else:
-                cosines = np.vecdot(vectors.load(self.reader, few), vector).tolist()
-                found["vector"] = best_of(dict(zip(few, cosines, strict=True)), depth)
-        graph = None
-        if settings.weights.get("graph"):
-            graph = self._graph(StoreNames(view, partial(wide.counts_of, self.reader)))
-            found["graph"] = dict(graph.gains)
-            ranks = {lane: list(scored) for lane, scored in found.items()}
-            ranks["graph"] = self._best(graph.gains)
-            best = fuse(ranks, settings.weights, settings.c)
-            share = (settings.weighing or Weights()).spread
-            found["graph"] |= dict.fromkeys(graph.reached(best, share) - graph.gains.keys(), 0.0)
-        rows = sorted({row for lane in found.values() for row in lane})
-        if "text" in found:
-            left = [row for row in rows if row not in found["text"]]
-            found["text"] |= wide.scored(view, left, said)
-        bodies = list(self.reader.bodies(rows, self.moment.known))
-        lanes = {
-            lane: np.array([scored.get(row, 0.0) for row in rows]) for lane, scored in found.items()
-        }
-        cover = cover_among(bodies, text, wide.languages(view))
-        if graph is not None:
-            graph.lane(rows)
-        cosines = None
-        if vector is not None:
-            matrix = self.search.vectors().load(self.reader, rows)
-            cosines = VectorRows(matrix, np.arange(len(rows)))
-            lanes["vector"] = cosines.of(vector)
-        parents = np.array([body.parent or 0 for body in bodies], dtype=np.int64)
-        speakers = [speaker_of(body) for body in bodies]
-        numbers = {speaker: number for number, speaker in enumerate(dict.fromkeys(speakers))}
-        candidates = Candidates(
-            lanes=lanes,
-            closely=self._token_reader(rows),
-            parents=parents,
-            starts=np.array([body.valid_from for body in bodies], dtype=np.int64),
-            speakers=list(numbers),
-            spoken=np.array([numbers[speaker] for speaker in speakers], dtype=np.int64),
-            alike=like_the_best(lanes, parents, cosines),
-            before=np.full(len(rows), -1, dtype=np.intp),  # Only some turns are here.
-            forms=forms_of(bodies),
-            cover=cover.shares if "text" in lanes else None,
-            around=cover.around(parents, np.full(len(rows), -1)) if "text" in lanes else None,
-            named=None if graph is None else graph.meant(cover),
-            years=years_of(bodies) if asked_years(text) else None,
-            claims=None if graph is None else graph.claiming(rows),
-            graph=graph,
-            company=self._company(said, vector),
-        )
-        return rows, [body.id for body in bodies], candidates
-
-    def _company(self, said: Mapping[str, float], vector: Vector | None) -> Company | None:
-        """Return what candidates are compared with; None if all that can be found are some."""
-        if self._few(FEW_TEXTS_MAX) is not None:
-            return None
-        wide = self.search.wide()
-        vectors = None if vector is None else self.search.vectors()
-        sample = wide.sample(self.view, vectors)
-        if sample is None:
-            return None
-        return company_of(sample, said, wide.rarity_of(self.view, list(said)), vector)
-
-    def _few(self, most: int) -> list[int] | None:
-        """Return all that can be found, if a filter leaves at most so many; else None."""
-        view, where = self.view, self.view.where
-        if where is None:
-            return None
-        # How many a filter leaves elsewhere must not be felt.
-        inside = None if is_whole(view) else self.search.wide().rows_inside(view)
-        rows = where.few(most, inside)
-        return None if rows is None else sorted(view.keep(rows))
-
-    def _best(self, scored: Mapping[int, float]) -> list[int]:
-        """Return rows in the order in which a lane ranks them."""
-        rows = sorted(scored)
-        ids = [body.id for body in self.reader.bodies(rows, self.moment.known)]
-        places = ranked(np.array([scored[row] for row in rows]), ids, self.question.settings.depth)
-        return [rows[at] for at in places]
-
     def _graph(self, names: KnownNames) -> GraphLane:
         """Return the graph lane: what the names in the question lead to."""
         weighing = self.question.settings.weighing or Weights()
@@ -499,6 +399,58 @@ class Recaller:
         spreading = Spreading(names, self.reader, self.moment, classes)
         said = self.question.text, self.question.names
         return GraphLane(spreading, *said, weighing.asker, weighing.graph)
+
+
+def _with_retention(
+    found: Candidates, reader: Reader, rows: Sequence[int], moment: Moment, weights: Weights | None
+) -> Candidates:
+    """Return the candidates with their retention, if it has a weight."""
+    if weights is None or not weights.retention:
+        return found
+    now = to_micros(moment.now, "now")
+    kept: dict[int, float] = {}
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        for item in reader.sweep.recalls(rows[start : start + ROWS_AT_ONCE]):
+            kept[item.row] = retention(
+                item.created_at, item.last, item.recalls, item.links, now, weights.fading
+            )
+    return replace(found, retained=np.array([kept[row] for row in rows]))
+
+
+def _without_vectors(
+    found: Candidates,
+    question: str,
+    interior: HeldWorld | None,
+    rows: Sequence[int],
+    texts: Callable[[Sequence[int]], Mapping[int, str]],
+) -> Candidates:
+    """Return the candidates of an embedder that cannot read the question, without their vectors.
+
+    Words stand for meaning: a candidate is like the best ones by the words that it shares with one
+    of them and that the question does not have. So "the one who lives in Ulm" leads from "My cousin
+    lives in Ulm" to "My cousin paints". Where no word is found, the vectors stay. `texts` reads the
+    contents at some places of the candidates, whose rows are `rows`.
+    """
+    by_words = found.lanes.get("text")
+    if by_words is None or not by_words.any():
+        return found
+    lanes = {lane: scores for lane, scores in found.lanes.items() if lane != "vector"}
+    alike: Scores | None = None
+    first = first_of_worlds(lanes, found.parents) if interior is not None else []
+    best = [at for at in first if by_words[at] > 0]
+    if interior is not None and best:
+        said = {*asked(question, interior.languages)}
+        places = [interior.place[row] for row in rows]
+        most = by_words.max()
+        shares = [
+            interior.text.coverage(
+                {word: 1.0 for word in asked(text, interior.languages) if word not in said}
+            )[places]
+            * (by_words[at] / most)
+            for at, text in texts(best).items()
+        ]
+        alike = np.max(shares, axis=0)
+    return replace(found, lanes=lanes, closely=None, alike=alike, reads_whole=False)
 
 
 def recall(

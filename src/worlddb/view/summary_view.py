@@ -136,7 +136,7 @@ DEPTH_DIGITS_MAX = 4
 
 
 def whole_summaries(reader: Reader, worlds: Iterable[int], now: int) -> dict[int, tuple[int, int]]:
-    """Return for each world the summary that covers all of it now, and the summary's depth.
+    """Return, for each world, the summary that covers the whole world now, and its depth.
 
     Worlds without one are left out. Only the last child can be one: it would not cover later nodes.
     """

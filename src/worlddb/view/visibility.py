@@ -346,6 +346,8 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
         ProviderError: a handler failed, or returned something other than a query.
     """
     follow_registrations(registry, reader)
+    if registry.is_flat:  # Only the root has handlers of its own.
+        return registry.rewritten(query, [ROOT_ID])
     worlds = [bytes(query.world or ROOT_ID)]
     row = reader.node_row(worlds[0])
     while row is not None and row != ROOT_ROW:

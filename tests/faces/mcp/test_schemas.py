@@ -16,7 +16,7 @@ from mcp import Client
 from mcp.types import Tool
 
 import worlddb
-from worlddb.embed.wordllama_embedder import TOKENIZER, model_folder
+from worlddb.embed.embedder import TOKENIZER, model_folder
 from worlddb.faces.mcp.mcp_server import make_server
 
 pytestmark = pytest.mark.anyio

@@ -9,6 +9,7 @@ import worlddb.language.english
 from worlddb.language.english.prose import Patterns
 
 PACK = Path(worlddb.language.english.__file__).parent
+MODULES = [*PACK.glob("*.py"), PACK.parent / "ranking_features.py"]  # the latter reads questions
 SECTION = re.compile(r"^\[(\w+)\]$")
 ENTRY = re.compile(r"^(\w+) (?:[ims]+ )?= ")
 PATTERNS = re.compile(r'^(_[A-Z]+) = Patterns\("(\w+)"\)$', re.MULTILINE)
@@ -36,7 +37,7 @@ def used() -> set[tuple[str, str]]:
     """Return the section and the name of each pattern that a module uses by its name."""
     return {
         (section, name)
-        for module in PACK.glob("*.py")
+        for module in MODULES
         for text in [module.read_text(encoding="utf-8")]
         for variable, section in PATTERNS.findall(text)
         for name in re.findall(rf"\b{variable}\.([A-Z_]+)\b", text)
@@ -50,7 +51,7 @@ def test_every_pattern_that_a_module_uses_is_there() -> None:
 
 
 def test_every_entry_is_used_by_a_module_or_by_another_entry() -> None:
-    code = "".join(path.read_text(encoding="utf-8") for path in PACK.glob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in MODULES)
     grammar = (PACK / "grammar.txt").read_text(encoding="utf-8")
     frames = (PACK / "frames.txt").read_text(encoding="utf-8")
     for section, names in entries().items():

@@ -453,7 +453,7 @@ def plain_option(one: Parameter) -> str:
 
 
 def whole_number(least: int | None, most: int | None) -> Callable[[str], int]:
-    """Return what reads a whole number in a range; for use as an argument's `type`."""
+    """Return a reader of whole numbers in a range; for use as an argument's `type`."""
 
     def read(text: str) -> int:
         try:

@@ -233,7 +233,7 @@ class Progress:
         self._stream.flush()
 
     def line(self, passed_s: float) -> str:
-        """Return what is shown after `passed_s` seconds."""
+        """Return the line that is shown after `passed_s` seconds."""
         parts = [self._label]
         rate = self.done / passed_s if passed_s > 0 else 0.0
         if self.total:

@@ -283,7 +283,8 @@ def tool_of(
         shown.append(EXPLAIN)
     model = arguments_model(f"{call.tool}Arguments", shown, base=ToolArguments, for_model=True)
     metadata = ExactArguments(arg_model=cast(type[ArgModelBase], model), output_model=answer)
-    metadata.output_schema = _untold(_untitled(metadata.output_schema))
+    # Titles only repeat names, and models do not read the schema of answers.
+    metadata.output_schema = _without(metadata.output_schema, "title", "description")
     asks = find_resolved_parameters(confirmed_by(call)) if call.question else {}
 
     async def run(**given: Any) -> CallToolResult | InputRequiredResult:
@@ -298,7 +299,7 @@ def tool_of(
         name=call.tool,
         title=call.title,
         description=call.help_with(lambda other: other.tool or other.name),
-        parameters=_brief(_untitled(model.model_json_schema(by_alias=True))),
+        parameters=_brief(_without(model.model_json_schema(by_alias=True), "title")),
         fn_metadata=metadata,
         is_async=True,
         context_kwarg=None,
@@ -339,30 +340,17 @@ def _brief(schema: dict[str, Any]) -> dict[str, Any]:
     return kept | {"properties": told}
 
 
-def _untold(schema: Any) -> Any:
-    """Return a schema of answers without descriptions, because models do not read it."""
+def _without(schema: Any, *keywords: str) -> Any:
+    """Return a schema without the texts under some keywords."""
     if isinstance(schema, list):
-        return [_untold(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _untold(value)
-        for key, value in schema.items()
-        if key != "description" or not isinstance(value, str)
-    }
-
-
-def _untitled(schema: Any) -> Any:
-    """Return a schema without titles, which only repeat names and cost tokens."""
-    if isinstance(schema, list):
-        return [_untitled(one) for one in schema]
+        return [_without(one, *keywords) for one in schema]
     if not isinstance(schema, dict):
         return schema
     # A property may be called title, too: that is a schema, not a text.
     return {
-        key: _untitled(value)
+        key: _without(value, *keywords)
         for key, value in schema.items()
-        if key != "title" or not isinstance(value, str)
+        if key not in keywords or not isinstance(value, str)
     }
 
 

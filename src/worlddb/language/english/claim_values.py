@@ -1,21 +1,18 @@
-"""Claim values: relations with one value at a time, the values in claims, and questions for them.
+"""Claim values: relations with one value at a time, and the values in claims.
 
     thing_of("phone number")                  ──▶ its relation and kind of value (`relations.txt`)
     ClaimValues(text, prose, mentions).home(9, lower=False) ──▶ "Oslo" in "I live in Oslo."
-    asked_claims("Which company does Anna work for?")       ──▶ Anna, works at
 
 V1  A mention is a name. A known town is a name even if the word is ordinary (Nice), and in a text
     in lower case.
 V2  The object of *moved to* is a place unless it is known as a team, a tool or a company.
 V3  A title is the longest run of capitalised words, if the statement ends with it.
-V4  A question asks for the claim that holds, however it was worded ("I moved to Paris"). A question
-    with a further condition ("Where do I live in summer?") asks for something else.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from worlddb.language.english.prose import (
@@ -31,8 +28,8 @@ from worlddb.language.english.prose import (
     looks_ordinary,
     of_a_people,
 )
-from worlddb.language.language_reader import AskedClaim, Mention
-from worlddb.language.proper_names import PLACE_NAMES, TOWNS, width_of
+from worlddb.language.language_reader import Mention
+from worlddb.language.proper_names import PLACE_NAMES, TOWNS, places_of
 from worlddb.language.word_forms import any_of, sections, words_of
 
 LIVES_IN = "lives in"
@@ -55,21 +52,6 @@ _NO_VALUE_ENDINGS = tuple(listed("hedges", "no value endings"))
 _JOINED_FOR_ELSE = listed("organisations", "joined for else")
 _NO_TOWN = BRANDS.union(
     *(listed("organisations", name) for name in ("no town", "brands perhaps", "numbered"))
-)
-
-_QUESTIONS = Patterns("claim_questions")
-BOSSES = ("manager", "boss", "supervisor")
-"""Words for one's superior; a question for one of them means any of them."""
-SAME_KIND = dict.fromkeys(("film", "movie"), ("film", "movie"))
-QUESTION_CHARS_MAX = 200  # a longer question asks for more than one value
-_ASKED: tuple[tuple[str, tuple[str, ...]], ...] = (
-    *((f"LIVES_{name}", (LIVES_IN,)) for name in ("WHERE", "WHICH", "HOME", "IN", "TOWN", "SAID")),
-    ("REPORTS", BOSSES),
-    *((f"WORKS_{name}", (WORKS_AT,)) for name in ("SAID", "WHERE", "WHICH", "FOR", "EMPLOYS")),
-    ("EMPLOYER", (WORKS_AT, "employer")),
-    ("DOES_WHAT", (JOB_TITLE, WORKS_AT)),
-    ("AGE_HOW", (AGE,)),
-    ("AGE_WHAT", (AGE,)),
 )
 
 
@@ -296,6 +278,30 @@ def fits(relation: str, named: ClaimValue) -> bool:
     return not named.person and word not in PLACE_NAMES
 
 
+CITY, STATE, COUNTRY, CONTINENT = range(4)
+_WIDTHS = {
+    **dict.fromkeys(places_of("states"), STATE),
+    **dict.fromkeys(places_of("countries"), COUNTRY),
+    **dict.fromkeys(places_of("continents"), CONTINENT),
+}
+_SPELLINGS = {
+    other: usual
+    for usual, *others in sections("language", "place_names.txt")["spellings"]
+    for other in others
+}
+
+
+def town_of(words: tuple[str, ...]) -> str:
+    """Return the usual name of a town with several names, from its words in lower case."""
+    name = " ".join(words)
+    return _SPELLINGS.get(name, name)
+
+
+def width_of(words: tuple[str, ...]) -> int:
+    """Return the size class of a place, from its words in lower case; a city by default."""
+    return _WIDTHS.get(" ".join(words), CITY)
+
+
 def is_place(text: str) -> bool:
     """Return whether a place is known: a town, a state, a country, or a place in one of them."""
     if _P.RIVERSIDE.fullmatch(text.partition(", ")[0]) is not None:
@@ -305,7 +311,7 @@ def is_place(text: str) -> bool:
 
 
 def may_be_town(text: str) -> bool:
-    """Return whether a name may be a town's: not that of a team, a tool or a company."""
+    """Return whether a name may be a town's: not a team's, a tool's or a company's."""
     if _P.TOWN.fullmatch(text) is None or text in ACRONYMS:
         return False
     words = text.lower().replace("-", " ").split()
@@ -323,7 +329,7 @@ def is_known_person(name: str) -> bool:
 
 
 def is_one_named(role: str, named: ClaimValue) -> bool:
-    """Return whether a name is that of the manager or wife in a role, known as a name or not.
+    """Return whether words name the person in a role such as manager or wife.
 
     False for ordinary words and descriptions, such as "Great" or "Catholic".
     """
@@ -343,30 +349,3 @@ def _may_name(text: str) -> bool:
     if looks_ordinary(word) or of_a_people(word) or word.endswith(_STATE_ENDINGS):
         return False
     return not any(word in words for words in (_STATES, _NO_TOWN, PHRASES, NEVER, TOWNS))
-
-
-def asked_claims(question: str) -> list[AskedClaim]:
-    """Return the claims that a question asks for; none for most questions."""
-    if len(question) > QUESTION_CHARS_MAX:
-        return []
-    return list(dict.fromkeys(_found(question)))
-
-
-def _found(question: str) -> Iterator[AskedClaim]:
-    for name, relations in _ASKED:
-        if match := getattr(_QUESTIONS, name).search(question):
-            yield AskedClaim(_owner(match), relations)
-    if match := _QUESTIONS.FAVOURITE.search(question):
-        kinds = SAME_KIND.get(match["kind"].lower(), (match["kind"],))
-        yield AskedClaim(_owner(match), tuple(map(favourite_of, kinds)))
-    if match := _QUESTIONS.THING.search(question):
-        relation = thing_of(match["thing"]).relation
-        more: tuple[str, ...] = (WORKS_AT,) if relation == JOB_TITLE else ()
-        if relation in BOSSES:
-            more = tuple(word for word in BOSSES if word != relation)
-        yield AskedClaim(_owner(match), (relation, *more))
-
-
-def _owner(match: re.Match[str]) -> str:
-    groups = match.groupdict()
-    return groups.get("who") or groups.get("whose") or ""

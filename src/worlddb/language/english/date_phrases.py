@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from worlddb.language.english.prose import STARTERS, Patterns, hinted_dates, in_quotes
 from worlddb.language.language_reader import Dated
-from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
-from worlddb.language.text_tokens import MONTHS
+from worlddb.language.text_tokens import MONTHS, NUMBERS, WEEKDAYS
 
 _P = Patterns("date_phrases")
 

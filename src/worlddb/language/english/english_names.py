@@ -375,7 +375,8 @@ def starts_sentence(plain: str, position: int) -> bool:
 def _token(plain: str, match: re.Match[str]) -> NameToken:
     start, end = match.span()
     written = match[0]
-    word = fold(written)  # the lists have no accents
+    # The lists have no accents. Most words need no more than small letters.
+    word = written.lower() if written.isascii() else fold(written)
     raised = len(written) > 1 and written.isupper() and written[1] != "."
     if not written.isalpha():
         return _marked(plain, start, end, word.replace("’", "'"), raised)

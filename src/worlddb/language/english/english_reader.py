@@ -31,7 +31,6 @@ from worlddb.language.english.claim_values import (
     WORKS_AT,
     ClaimValue,
     ClaimValues,
-    asked_claims,
     fits,
     is_known_person,
     is_place,
@@ -547,4 +546,3 @@ class EnglishReader:
     dates = staticmethod(dates_of)
     relations = staticmethod(relations_in)
     claims = staticmethod(claims_in)
-    asked_claims = staticmethod(asked_claims)

@@ -51,8 +51,7 @@ from worlddb.language.language_reader import (
     StatedRelation,
 )
 from worlddb.language.proper_names import PLACE_NAMES
-from worlddb.language.ranking_features import WEEKDAYS
-from worlddb.language.text_tokens import MONTHS, STOP
+from worlddb.language.text_tokens import MONTHS, STOP, WEEKDAYS
 from worlddb.language.word_forms import sections
 
 _P = Patterns("name_roles")

@@ -32,8 +32,7 @@ from typing import NamedTuple
 
 from worlddb.language.language_reader import Dated, Mention
 from worlddb.language.proper_names import known
-from worlddb.language.ranking_features import NUMBERS, WEEKDAYS
-from worlddb.language.text_tokens import MONTHS
+from worlddb.language.text_tokens import MONTHS, NUMBERS, WEEKDAYS
 from worlddb.language.word_forms import any_of, sections, words_of
 
 

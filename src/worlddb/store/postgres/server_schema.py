@@ -440,7 +440,7 @@ def teach_types(con: Connection[Any]) -> None:
 
 
 def split_address(address: str) -> tuple[str, str, str, str | None]:
-    """Return what libpq is given, the tenant, the address to be shown, and the file of backup keys.
+    """Return the address for libpq, the tenant, the address to show, and the file of backup keys.
 
     Ours in the address are `?tenant=NAME` and `&backup_keys=FILE`. A password is not shown.
     """

@@ -520,7 +520,7 @@ def _diff_dict(found: Diff) -> dict[str, Any]:
 
 
 def diff_rows(found: Diff) -> list[tuple[Cell, ...]]:
-    """Return what commits did, a row each."""
+    """Return the effects of commits, a row each."""
     nodes = [
         ("+", "node", node.id.short, node.type, preview(node.name or node.content))
         for node in found.nodes

@@ -166,15 +166,15 @@ def _models_dir(args: argparse.Namespace) -> Path:
 
 def _bundled() -> dict[str, Any]:
     """Return the row of the model that comes with this package."""
-    from worlddb.embed.wordllama_embedder import DIM, LICENCE, MODEL_ID, SIZE, model_folder
+    from worlddb.embed import embedder
 
-    folder = model_folder()
+    folder = embedder.model_folder()
     return {
         "name": "wordllama",
-        "model_id": MODEL_ID,
-        "dim": DIM,
-        "bytes": SIZE,
-        "licence": LICENCE,
+        "model_id": embedder.WORDLLAMA_ID,
+        "dim": embedder.WORDLLAMA_DIM,
+        "bytes": embedder.WORDLLAMA_BYTES,
+        "licence": embedder.WORDLLAMA_LICENCE,
         "installed": folder is not None,
         "path": str(folder or ""),
     }

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     List merge proposals, or decide them: those named by the id of their edge, or all
     that the filters choose. Nothing is merged physically, and an accepted merge can be
     undone. 'split' tells two people of one name apart: give the name or its id, then
-    the memories that speak of the second one. A name is looked up in the scope: the
+    the memories that refer to the second one. A name is looked up in the scope: the
     default user unless one is named.
 
     Examples:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worlddb.language.english.claim_values import asked_claims
-from worlddb.language.language_reader import AskedClaim
+from worlddb.language.ranking_features import AskedClaim, asked_claims
 
 
 @pytest.mark.parametrize(
