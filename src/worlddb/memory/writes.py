@@ -43,7 +43,7 @@ from worlddb.memory.memory_marks import (
     marks_of,
     stated_names,
 )
-from worlddb.memory.prepared_write import TextWrite, PreparedWrite, StagedWrite
+from worlddb.memory.prepared_write import PreparedWrite, StagedWrite, TextWrite
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
