@@ -494,7 +494,8 @@ class Ranker:
         own = np.array(is_named)[self.found.spoken]
         if own.all() or not own.any():
             return None
-        scores = weighed.scores - weighed.parts["speaker"]
+        # Both sides speak of the topic: similar words tell nothing of who said it.
+        scores = weighed.scores - weighed.parts["speaker"] - weighed.parts.get("synonyms", 0.0)
         ahead = (scores[own].max() - scores[~own].max()) / self.weights.speaker
         return float(np.clip(ahead, -1.0, 1.0))
 
