@@ -60,7 +60,9 @@ SHARES = {
 ENOUGH = 0.65
 """From which probability on a pair counts: about 2 % of the decoys of the everyday author do in a fit
 without that author, and 4 % of those of all authors. It was .75 for an earlier network."""
-LIKELY_KEPT = 0.8  # share of the updates that the quick signs let through: few of the rest are found
+LIKELY_KEPT = (
+    0.8  # share of the updates that the quick signs let through: few of the rest are found
+)
 TOUCHED = 0.02  # share of the decoys of left-out authors that may be taken for updates
 LINES_ASKED = 200  # of each author, end to end
 STORE_TRIPLES, STORE_FILLERS = 10, 20  # in each store of the measure end to end
@@ -113,9 +115,7 @@ class _Pool:
         return [self.texts[at] for at in fit[: chance.choice(COMPANY)]]
 
 
-def unrelated(
-    items: Sequence[Triple], chance: random.Random
-) -> Iterator[tuple[Triple, list[str]]]:
+def unrelated(items: Sequence[Triple], chance: random.Random) -> Iterator[tuple[Triple, list[str]]]:
     """Yield answers of each line with updates of other lines, and a company.
 
     What sounds like news is no update of other news.

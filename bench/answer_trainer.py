@@ -165,9 +165,7 @@ class _Network(nn.Module):
             "out": self.out.weight.T,
             "out_bias": self.out.bias,
         }
-        return {
-            name: it.detach().cpu().numpy().astype(np.float16) for name, it in found.items()
-        }
+        return {name: it.detach().cpu().numpy().astype(np.float16) for name, it in found.items()}
 
 
 def fitted(samples: Samples, used: NDArray[np.bool_], seed: int) -> dict[str, NDArray[np.float16]]:
@@ -181,9 +179,7 @@ def fitted(samples: Samples, used: NDArray[np.bool_], seed: int) -> dict[str, ND
     shares = data.shares[places] * ~data.unrelated[places]
     steps = EPOCHS * max(1, int((shares > 0).sum()) // BATCH)
     descent = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    rates = torch.optim.lr_scheduler.OneCycleLR(
-        descent, RATE, total_steps=steps, pct_start=WARMING
-    )
+    rates = torch.optim.lr_scheduler.OneCycleLR(descent, RATE, total_steps=steps, pct_start=WARMING)
     for _ in range(steps):
         at = places[torch.multinomial(shares, BATCH, replacement=True)]
         sums, kinds = network(network.told(data, at))

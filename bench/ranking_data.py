@@ -56,7 +56,11 @@ class RankedQuestion(NamedTuple):
 
 
 class KeptWords:
-    """What was compared word by word once, for every candidate of a question."""
+    """What was compared word by word once, for every candidate of a question.
+
+    A recall compares similar words among its best candidates alone, so that its scores differ a
+    little from these: how unlikely a word is depends on the texts that it is compared with.
+    """
 
     def __init__(self, scores: Scores) -> None:
         self.scores = scores

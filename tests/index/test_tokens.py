@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import worlddb
 from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
+from worlddb.index.bm25 import unlikely
 from worlddb.index.vectors import TOKEN_DIM, SaidWords, late_interaction_scores
 
 from .exact_texts import ExactEmbedder
@@ -182,11 +183,47 @@ def test_texts_meet_words_by_the_word_most_like_each_of_them() -> None:
         said.add(at, text)
     asked = {"dog": 3.0, "rent": 1.0}
     met = said.met(range(5), asked, embed)
-    assert met == pytest.approx([(3 * 0.8 + 0.6) / 4, 0.0, 1 / 4, (3 * 0.8 + 0.6) / 4, 0.0])
+    assert met == pytest.approx(
+        [(3 * 0.8 + 0.6) / 4, 0.0, 1 / 4, (3 * 0.8 + 0.6) / 4, 0.0], abs=0.1
+    )
     assert met[0] == met[3]
-    assert met[2] == said.met([2], asked, embed)[0]
+    assert met[1] == met[4] == 0.0, "no word, so none that is unlikely"
     assert Counter(made)["beagle"] == 1, "the vector of a word is made once"
     said.add(5, "Dog")
-    assert said.met([5, 0], asked, embed) == pytest.approx([3 / 4, met[0]])
+    assert said.met([5, 0], asked, embed) == pytest.approx([3 / 4, (3 * 0.8 + 0.6) / 4], abs=0.1)
     assert said.met([0], {}, embed).tolist() == [0.0]
     assert not len(said.met([], asked, embed))
+
+
+def test_a_similar_word_counts_by_how_unlikely_it_is_in_a_text_of_that_length() -> None:
+    # Forty texts of four words; one has the word "beagle", another has it among thirty-six others.
+    near = np.zeros((1, 4 * 40 + 4 + 37), dtype=np.float32)
+    short, long = 160, 164
+    near[0, short] = near[0, long] = 0.8
+    lengths = np.array([4] * 40 + [4, 37])
+    best = np.array([[0.0] * 40 + [0.8, 0.8]], dtype=np.float32)
+    found = unlikely(near, best, lengths)[0]
+    assert found[:40].tolist() == [0.0] * 40, "what has no similar word gains nothing"
+    assert 0.5 < found[40] < 1.0, "two of 201 words are as near, and it has four"
+    assert 0.0 < found[41] < 0.2, "of 37 words one is near to anything"
+
+    def embed(words: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([DIRECTIONS.get(word, (0.0, 0.0)) for word in words], dtype=np.float32)
+
+    said = SaidWords()
+    trees = ["oak", "elm", "ash", "fir", "yew", "box", "bay", "fig"]
+    long_text = " ".join(one + other for one in trees for other in trees)
+    for at, text in enumerate(
+        [*["oak elm ash fir"] * 40, "our beagle barks", long_text + " beagle"]
+    ):
+        said.add(at, text)
+    met = said.met(range(42), {"dog": 1.0}, embed)
+    assert met[40] > met[41] + 0.5 > 0.8 + 0.5
+
+
+def test_in_a_small_world_no_word_is_unlikely() -> None:
+    near = np.array([[0.9, 0.0, 0.1, 0.0, 0.2, 0.0]], dtype=np.float32)
+    best, lengths = np.array([[0.9, 0.1, 0.2]], dtype=np.float32), np.array([2, 2, 2])
+    found = unlikely(near, best, lengths)[0]
+    assert found[0] == found.max()
+    assert found.max() < 0.1

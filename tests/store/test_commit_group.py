@@ -262,3 +262,89 @@ def test_threads_that_write_memories_at_once_lose_none(crowd: Crowd) -> None:
     found = [m.id for n in range(3) for m in crowd.memory.list(user_id=f"user-{n}").memories]
     assert set(found) == set(written)
     assert crowd.db.check() == []
+
+
+@pytest.mark.stores
+def test_one_thread_gathers_blocks_for_one_commit(crowd: Crowd) -> None:
+    landings = []
+    with crowd.store.gathering() as gathered:
+        for name in ("a", "b", "c"):
+            assert crowd.note(name)() is not None
+            landings.append(gathered.landing())
+            with ThreadPoolExecutor(1) as other:
+                assert other.submit(crowd.names).result() == set()
+        with pytest.raises(ValueError, match="bad"):
+            crowd.note("bad", fails=True)()
+        assert crowd.note("d")() is not None
+    for landing in landings:
+        landing()
+    assert crowd.sizes == [4]
+    assert crowd.names() == {"a", "b", "c", "d"}
+    assert [commit.seq for commit in crowd.db.log()] == [0, 1, 2, 3, 4]
+    assert crowd.db.check() == []
+
+
+@pytest.mark.stores
+def test_what_is_gathered_beyond_the_size_of_a_group_is_committed_before(crowd: Crowd) -> None:
+    with crowd.store.gathering():
+        for number in range(GROUP_MAX + 3):
+            crowd.note(f"{number}")()
+    assert crowd.sizes == [GROUP_MAX, 3]
+    assert len(crowd.names()) == GROUP_MAX + 3
+
+
+@pytest.mark.stores
+def test_another_writer_commits_what_was_gathered_before_it(crowd: Crowd) -> None:
+    with ThreadPoolExecutor(1) as other, crowd.store.gathering() as gathered:
+        crowd.note("a")()
+        landing = gathered.landing()
+        assert other.submit(crowd.note("between")).result() is not None
+        landing()
+        assert other.submit(crowd.names).result() == {"a", "between"}
+        crowd.note("b")()
+    assert crowd.names() == {"a", "b", "between"}
+    assert [commit.seq for commit in crowd.db.log()] == [0, 1, 2, 3]
+
+
+@pytest.mark.stores("memory")
+def test_a_commit_that_fails_is_told_to_every_block_that_was_gathered(crowd: Crowd) -> None:
+    with crowd.store.gathering() as gathered:
+        landings = []
+        for name in ("a", "b"):
+            crowd.note(name)()
+            landings.append(gathered.landing())
+        crowd.store._writer.set_commit_hook(lambda: True)
+    crowd.store._writer.set_commit_hook(None)
+    for landing in landings:
+        with pytest.raises(apsw.ConstraintError):
+            landing()
+    assert crowd.names() == set()
+    assert crowd.note("after")() is not None
+    assert [commit.seq for commit in crowd.db.log()] == [0, 1]
+    assert crowd.db.check() == []
+
+
+@pytest.mark.stores("memory")
+def test_closing_waits_for_what_is_being_gathered(crowd: Crowd, path: Path) -> None:
+    began, release = threading.Event(), threading.Event()
+
+    def gather() -> None:
+        with crowd.store.gathering():
+            crowd.note("a")()
+            began.set()
+            assert release.wait(PATIENCE_S)
+
+    with ThreadPoolExecutor(2) as pool:
+        writing = pool.submit(gather)
+        assert began.wait(PATIENCE_S)
+        ended = pool.submit(crowd.memory.close)
+        deadline = time.monotonic() + PATIENCE_S
+        while not crowd.store._gate._closed:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        assert not ended.done()
+        release.set()
+        writing.result()
+        ended.result()
+    with worlddb.open(path) as db:
+        assert [node.name for node in db.children()] == ["a"]

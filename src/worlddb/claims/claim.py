@@ -24,9 +24,14 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
 
-from worlddb.language.english.claim_values import tells_change, tells_move, tells_promotion
+from worlddb.language.english.claim_values import (
+    tells_change,
+    tells_move,
+    tells_promotion,
+    town_of,
+    width_of,
+)
 from worlddb.language.language_reader import StatedClaim
-from worlddb.language.proper_names import town_of, width_of
 from worlddb.model.address import Id
 from worlddb.model.inputs import Plain
 from worlddb.model.records import Span

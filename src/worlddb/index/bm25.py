@@ -36,6 +36,29 @@ def inverse_frequency(count: int, total: int) -> float:
     return math.log1p((total - count + 0.5) / (count + 0.5))
 
 
+def unlikely(
+    near: NDArray[np.float32], best: NDArray[np.float32], lengths: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return how unlikely it is by chance that each text has a word as near as its best, 0 to 1.
+
+    A row is a word that is asked for. A column of `near` is a word of a text, one of `best` is a
+    text; `lengths` are the numbers of words of the texts. The share of all words that are at least
+    as near gives the chance for one word, and so for a text of as many. A long text has some
+    similar word to everything; the only text with a word like "violin" stands out. Few texts tell
+    little of chance, so that it counts the less the fewer there are.
+    """
+    count, enough = near.shape[1], SCALARS.synonym_candidates_max
+    ordered = np.sort(near, axis=1)
+    below = [np.searchsorted(row, top) for row, top in zip(ordered, best, strict=True)]
+    other = np.array(below) / count  # The share of words that are farther.
+    chance = np.where(best > 0, 1 - other**lengths, 1.0)
+    surprise = -np.log(chance) / math.log(enough)
+    known = math.sqrt(min(1.0, len(lengths) / enough))
+    # Squared: one word that hardly any other text has says more than some that a few have.
+    found: NDArray[np.float64] = known * np.minimum(surprise, 1.0) ** 2
+    return found
+
+
 class _WordNumbers(dict[str, int]):
     """Word → its number, in the order in which words are first met."""
 

@@ -37,6 +37,7 @@ class RankingScalars:
     feedback_depth: int
     late_candidates_max: int
     synonym_candidates_max: int
+    unlikely_worth: float
     short_turn_chars: int
     brevity_max: float
     said_before: float

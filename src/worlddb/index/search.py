@@ -12,6 +12,7 @@ import os
 import shlex
 import sys
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -59,6 +60,8 @@ SAVE_TIMEOUT_S = 1.0
 CLOSE_TIMEOUT_S = 0.2
 """How long the last save may delay `close`."""
 LOOK_S = 0.1  # between two checks for new commits of any process
+RESTS = 4  # pauses per work of embedding: a fifth of the time, and more texts in one go
+REST_S_MAX = 1.0  # a recall meanwhile finds newer texts by words and names
 RETRY_S = 5.0  # pause after an embedder failed: an endpoint that is down needs time
 STOPPING_S_MAX = 5.0  # longer than a batch takes; after it the daemon thread is abandoned
 
@@ -487,9 +490,11 @@ class VectorFollower:
         pause_s = LOOK_S
         while not self._stop.wait(pause_s):
             pause_s = LOOK_S
+            began = time.perf_counter()
             try:
                 self._follow_names()
                 self._vectors.catch_up(self._progress)
+                pause_s = max(LOOK_S, min(RESTS * (time.perf_counter() - began), REST_S_MAX))
             except _StoppedError:
                 return
             except WorldDBError as error:

@@ -28,7 +28,9 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
+from worlddb.index.bm25 import unlikely
 from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.word_forms import words_of
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
@@ -516,24 +518,25 @@ class SaidWords:
         asked: Mapping[str, float],
         embed: Callable[[Sequence[str]], NDArray[np.float32]],
     ) -> NDArray[np.float64]:
-        """Return how well texts cover weighted words, 0 to 1; each word by its most similar one."""
-        total = sum(asked.values())
-        if not total or not len(places):
+        """Return how well texts meet words: the likeness of the nearest word, and its surprise."""
+        total, texts = sum(asked.values()), [self._said[at] for at in places]
+        if not total or not texts:
             return np.zeros(len(places))
-        texts = [self._said[at] for at in places]
         flat = np.concatenate(texts)
-        starts = np.cumsum([0, *map(len, texts[:-1])])
+        lengths = np.array([*map(len, texts)])
         is_said = np.zeros(len(self._words), dtype=np.bool_)
         is_said[flat] = True
         # Sorted by the word, not the number: sums must not depend on earlier questions.
         numbers = np.array(sorted(np.flatnonzero(is_said).tolist(), key=self._words.__getitem__))
         column = np.zeros(len(self._words), dtype=np.intp)
         column[numbers] = np.arange(len(numbers))
-        near = embed([*asked]) @ self._vectors(numbers, embed).T
-        near[:, 0] = 0.0
-        met = np.zeros(len(places))
-        for row, weight in zip(near, asked.values(), strict=True):
-            met += weight / total * np.maximum.reduceat(row[column[flat]], starts)
+        by_word = embed([*asked]) @ self._vectors(numbers, embed).T
+        by_word[:, 0] = 0.0
+        near = by_word[:, column[flat]]
+        best = np.maximum.reduceat(near, np.cumsum(lengths) - lengths, axis=1)
+        worth = np.array([*asked.values()]) / total
+        met: NDArray[np.float64] = (worth[:, None] * best).sum(axis=0)
+        met += SCALARS.unlikely_worth * unlikely(near, best, lengths).mean(axis=0)
         return met
 
     def _vectors(

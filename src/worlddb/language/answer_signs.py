@@ -136,9 +136,7 @@ def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
     """Return a chunk as one word, or as pairs of characters in a script without spaces."""
     stems, is_number = topical(chunk) if form not in _NEWS else ((), False)
     if len(stems) > 1 and not form.isascii() and not form[0].islower():
-        return [
-            _SignWord(it, (it,), "number" if it.isdigit() else "word") for it in stems
-        ]
+        return [_SignWord(it, (it,), "number" if it.isdigit() else "word") for it in stems]
     is_capital = chunk[:1].isupper() and form.partition("'")[0] not in SELF
     bare = _GENITIVE.sub("", form)
     is_named = is_capital and (is_given(bare) or (form.endswith("s") and is_given(form[:-1])))

@@ -189,41 +189,17 @@ def are_two(one: str, other: str) -> bool:
     return not is_variant(one, other) and not is_nickname(one, other)
 
 
-CITY, STATE, COUNTRY, CONTINENT = range(4)
-
-
-def _words(section: str) -> frozenset[str]:
+def places_of(section: str) -> frozenset[str]:
+    """Return the places of a section of the list of places, in lower case."""
     return words_of("language", "place_names.txt", section)
 
 
-_WIDTHS = {
-    **dict.fromkeys(_words("states"), STATE),
-    **dict.fromkeys(_words("countries"), COUNTRY),
-    **dict.fromkeys(_words("continents"), CONTINENT),
-}
-_SINGLE = frozenset(name for name in _WIDTHS if " " not in name)
-
-PLACE_NAMES = _words("names") | (_SINGLE - _words("words too"))
+_WIDE = places_of("states") | places_of("countries") | places_of("continents")
+_WIDE_NAMES = frozenset(name for name in _WIDE if " " not in name)
+PLACE_NAMES = places_of("names") | (_WIDE_NAMES - places_of("words too"))
 """One-word places known in every context."""
-TOWNS = PLACE_NAMES | _words("towns")
+TOWNS = PLACE_NAMES | places_of("towns")
 """Places that can be a home; their names may be words or given names as well (Nice, Florence)."""
-
-_SPELLINGS = {
-    other: usual
-    for usual, *others in sections("language", "place_names.txt")["spellings"]
-    for other in others
-}
-
-
-def town_of(words: tuple[str, ...]) -> str:
-    """Return the usual name of a town with several names, from its words in lower case."""
-    name = " ".join(words)
-    return _SPELLINGS.get(name, name)
-
-
-def width_of(words: tuple[str, ...]) -> int:
-    """Return the size class of a place, from its words in lower case; a city by default."""
-    return _WIDTHS.get(" ".join(words), CITY)
 
 
 def _listed(section: str) -> frozenset[str]:

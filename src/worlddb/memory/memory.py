@@ -26,8 +26,9 @@ from worlddb.ingest.ingestion import check_when
 from worlddb.memory import listings, prompt_context, receipts
 from worlddb.memory.branch_keeper import BranchKeeper
 from worlddb.memory.endings import MemoryEnder
+from worlddb.memory.prepared_write import PreparedWrite, write_together
 from worlddb.memory.reads import MemoryReader
-from worlddb.memory.results import Remembered
+from worlddb.memory.results import Remembered, Written
 from worlddb.memory.scope_grants import GrantKeeper
 from worlddb.memory.scope_policies import RetentionKeeper, TrustKeeper
 from worlddb.memory.scope_view import CallerScopes
@@ -361,3 +362,23 @@ class Memory:
     set_trust = _of("_trust", TrustKeeper.set_trust)
     quarantine = _of("_trust", TrustKeeper.quarantine)
     decide_quarantined = _of("_trust", TrustKeeper.decide_quarantined)
+
+
+def prepare_write(memory: Memory, **arguments: Any) -> PreparedWrite | None:
+    """Return a write with the arguments of `write`, prepared as far as no lock is needed.
+
+    None if only `write` can do it: a document, a long text, a model that reads, or a scope that a
+    grant opens.
+
+    Raises:
+        InvalidInputError, RejectedError: as `write`.
+    """
+    return memory._writer.prepare(**arguments)
+
+
+def write_prepared(pairs: Sequence[tuple[Memory, PreparedWrite]]) -> list[Written | Exception]:
+    """Carry out prepared writes of one store in their order, and commit them together.
+
+    Each has its own commit, and its own result or error. They are durable when this returns.
+    """
+    return write_together([(memory._writer, prepared) for memory, prepared in pairs])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -12,24 +12,18 @@ from worlddb.errors import InvalidInputError
 from worlddb.ingest.chat_growth import (
     ChatMovedError,
     Growth,
-    changes_of_turns,
-    chat_draft,
     first_memory_of,
     growth_of,
-    without_session,
 )
 from worlddb.ingest.draft_parts import QUARANTINE, PartChanges
 from worlddb.ingest.extraction_queue import Waiting
 from worlddb.ingest.extractors import SESSION as CHAT_KEY
 from worlddb.ingest.extractors import Chat, Input, either
 from worlddb.ingest.ingestion import (
-    DatedDraft,
     FinishedWrite,
-    Ingestion,
     ended_by,
     is_immediate,
     is_short,
-    origins_by_key,
 )
 from worlddb.ingest.plan import Outcome, WritePlan
 from worlddb.ingest.write_request import (
@@ -49,6 +43,7 @@ from worlddb.memory.memory_marks import (
     marks_of,
     stated_names,
 )
+from worlddb.memory.prepared_write import PreparedWrite, StagedWrite, TextWrite
 from worlddb.memory.results import Linked, Written
 from worlddb.memory.scope_view import (
     CallerScopes,
@@ -58,6 +53,7 @@ from worlddb.memory.scope_view import (
 )
 from worlddb.model.address import Id
 from worlddb.model.inputs import (
+    KINDS,
     Groups,
     Instant,
     ScopeIds,
@@ -80,6 +76,8 @@ from worlddb.store.interface import Reader
 if TYPE_CHECKING:
     from worlddb.ingest.document_text import DocumentInput
 
+MARKS = ("metadata", "tags", "pin", "expires_at", "ttl")
+SCOPE_IDS = tuple(f"{kind}_id" for kind in KINDS)
 CHAT_TRIES_MAX = 5  # Concurrent writers of one chat; each round one of them succeeds.
 
 
@@ -155,82 +153,6 @@ class ScopeDestination:
             written=written,
             is_shared=self.scopes[0].kind in ("agent", "app"),
         )
-
-
-@dataclass(slots=True, kw_only=True)
-class _NewText:
-    """One write of messages: the input, and the state of the store for it.
-
-    `fresh` are the new messages, `ahead` is the draft that was extracted before the store was read.
-    The rest is as of the last `look`.
-    """
-
-    ingestion: Ingestion
-    destination: ScopeDestination
-    messages: list[Message]
-    terms: WriteTerms
-    is_chat: bool
-    asked: Callable[..., WriteRequest]
-    parts: PartChanges | None = None
-    ahead: DatedDraft | None = None
-    fresh: list[Message] = field(default_factory=list)
-    growth: Growth | None = None
-    first_memory: Id | None = None
-    target: Target | None = None
-    unsaid: tuple[int, str] | None = None
-    last: int = 0
-
-    def read_ahead(self) -> None:
-        """Extract a text in advance; a chat is extracted later, because only new messages are."""
-        if not self.destination.chat:
-            self.ahead = self.ingestion.draft(self.messages, self.terms.at, self.terms.extractor)
-
-    def look(self, reader: Reader) -> bool:
-        """Locate the target and the new messages on a snapshot; return whether there are any."""
-        self.last = reader.head().time
-        if self.destination.chat:
-            self.growth = self.destination.chat_growth(reader, self.last)
-            self.destination = replace(self.destination, growth=self.growth)
-            metadata = self.terms.marks.metadata or {}
-            self.first_memory = self.destination.first_memory(reader, self.last, metadata)
-        self.target = self.destination.locate(reader)
-        if self.destination.chat:
-            self.fresh = self.messages if self.growth is None else list(self.growth.fresh)
-        else:
-            found = self.ingestion.with_known_spelling(reader, self.messages, self.target)
-            self.fresh, self.unsaid = found
-        return self.target.written is None and bool(self.fresh)
-
-    def request(self) -> WriteRequest:
-        """Return the write request, after a `look`."""
-        assert self.target is not None
-        fresh, read, terms = self.fresh, self.ahead, self.terms
-        if (
-            read is None
-            or fresh is not self.messages
-            or (terms.at is None and read.at <= self.last)
-        ):
-            read = self.ingestion.draft(fresh, terms.at, terms.extractor, self.last)
-        draft, parts = read.draft, self.parts
-        if self.is_chat:
-            draft = chat_draft(draft, fresh, session=self.destination.continues_session(fresh))
-            parts = changes_of_turns(draft, fresh, self.first_memory)
-        draft = draft if terms.names is None else terms.names.added_to(draft)
-        draft = draft if terms.marks is NO_MARKS else terms.marks.ending(draft)
-        return self.asked(
-            draft=draft if self.growth is None else without_session(draft),
-            memory=draft.nodes[0].key,
-            destination=self.destination,
-            target=self.target,
-            parts=parts,
-            waiting=read.waiting,
-            origins=origins_by_key(draft, fresh, terms.origin),
-            unsaid=self.unsaid,
-        )
-
-    def ask(self, reader: Reader) -> WriteRequest | None:
-        """Return the write request for a snapshot; None if there is nothing to write."""
-        return self.request() if self.look(reader) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,18 +248,53 @@ class MemoryWriter:
 
         return write_document(self, document, stated)
 
-    def _write_messages(
+    def prepare(
+        self, /, text: Input | None = None, *, messages: Chat | None = None, **options: Any
+    ) -> PreparedWrite | None:
+        """Return a write with the arguments of `write`, prepared as far as no lock is needed.
+
+        None if only `write` can do it: a document, a long text, a model that reads, or a scope that
+        a grant opens.
+
+        Raises:
+            InvalidInputError, RejectedError: as `write`.
+        """
+        if options.pop("document", None) is not None:
+            return None
+        marks = {name: options.pop(name, None) for name in MARKS}
+        scope = {name: options.pop(name) for name in SCOPE_IDS if name in options}
+        options["key"] = options.pop("idempotency_key", None)
+        stated = StatedTerms(**{"at": None, "source": None} | options, marks=marks, scope=scope)
+        said = either(text, messages)
+        extractor = self.extractor if stated.extractor is None else stated.extractor
+        if not is_short(extractor, said) or self.scopes.strangers(scope):
+            return None
+        is_chat = messages is not None or not isinstance(text, str)
+        prepared = self._prepared(said, stated, is_chat=is_chat)
+        terms = prepared.terms
+        destination = replace(terms.destination, caller=None)  # Without strangers, of no use.
+        ahead = None
+        if not destination.chat:
+            ahead = self.engine.ingestion.draft(prepared.messages, terms.at, terms.extractor)
+        return replace(prepared, terms=replace(terms, destination=destination), ahead=ahead)
+
+    def _prepared(
         self, messages: list[Message], stated: StatedTerms, *, is_chat: bool
-    ) -> Written:
-        """Write messages; try again while other writers continue the same chat."""
+    ) -> PreparedWrite:
         messages, terms = self.terms(messages, stated)
         # With a key, a single message is a memory by itself, not the continuation of a chat.
         if is_chat and (stated.key is None or len(messages) > 1):
             terms = replace(terms, destination=replace(terms.destination, chat=tuple(messages)))
+        return PreparedWrite(messages=messages, terms=terms, is_chat=is_chat)
+
+    def _write_messages(
+        self, messages: list[Message], stated: StatedTerms, *, is_chat: bool
+    ) -> Written:
+        """Write messages; try again while other writers continue the same chat."""
+        prepared = self._prepared(messages, stated, is_chat=is_chat)
         for left in reversed(range(CHAT_TRIES_MAX)):
             try:
-                done = self._write_new(messages, terms, is_chat=is_chat)
-                return replace(done, secrets=terms.secrets)
+                return self.finish(self.stage(prepared))
             except ChatMovedError:
                 if not left:
                     raise
@@ -426,23 +383,23 @@ class MemoryWriter:
                 less_trusted_of(BY_GRANT, origin) if destination.granted_scopes(reader) else origin
             )
 
-    def _write_new(
-        self,
-        messages: list[Message],
-        terms: WriteTerms,
-        *,
-        is_chat: bool,
-        released: Node | None = None,
-    ) -> Written:
-        """Write the new messages: all of them, or those that extend a chat."""
-        ingestion, destination = self.engine.ingestion, terms.destination
+    def stage(self, prepared: PreparedWrite, released: Node | None = None) -> StagedWrite:
+        """Carry out a prepared write in a transaction; when it is durable, `finish` it.
+
+        `released` is a memory in quarantine that the write replaces.
+
+        Raises:
+            ConflictError, NotFoundError, RejectedError, StorageError: as `write`.
+        """
+        ingestion, terms, messages = self.engine.ingestion, prepared.terms, prepared.messages
         caller = terms.origin if released is None else None
-        new = _NewText(
+        new = TextWrite(
             ingestion=ingestion,
-            destination=destination,
+            destination=terms.destination,
             messages=messages,
             terms=terms,
-            is_chat=is_chat,
+            is_chat=prepared.is_chat,
+            ahead=prepared.ahead,
             asked=partial(
                 WriteRequest,
                 actor=self.actor,
@@ -465,14 +422,25 @@ class MemoryWriter:
                 now = is_new and is_immediate(terms.extractor)
                 plan = ingestion.plan(new.request(), reader) if now else None
             write = ingestion.commit(plan or ingestion.plan(new.request())) if is_new else None
-        target, growth, names = new.target, new.growth, destination.scopes
+        return StagedWrite(new=new, terms=terms, write=write)
+
+    def finish(self, staged: StagedWrite) -> Written:
+        """Return the result of a write that is durable, and start what follows it.
+
+        Raises:
+            StorageError: the store cannot be read.
+        """
+        new, terms, write = staged.new, staged.terms, staged.write
+        target, growth, names = new.target, new.growth, terms.destination.scopes
         if target is not None and target.written is not None:
-            return self.written_before(target.written)
-        if write is None:
+            done = self.written_before(target.written)
+        elif write is None:
             assert growth is not None
-            return self.written_before(growth.session)
-        done = self._done(write, names)
-        return replace(done, scopes=names) if destination.strangers else done
+            done = self.written_before(growth.session)
+        else:
+            done = self._done(write, names)
+            done = replace(done, scopes=names) if terms.destination.strangers else done
+        return replace(done, secrets=terms.secrets) if terms.secrets else done
 
     def release(self, node: Node, reach: Groups) -> Written:
         """Write a memory in quarantine again, as a successor that is valid from now on."""
@@ -488,8 +456,8 @@ class MemoryWriter:
             extractor=self.extractor,
             origin=check_origin(node.origin),
         )
-        messages = [Message(text=node.content)]
-        return self._write_new(messages, terms, is_chat=False, released=node)
+        prepared = PreparedWrite(messages=[Message(text=node.content)], terms=terms, is_chat=False)
+        return self.finish(self.stage(prepared, node))
 
     def amend(
         self,

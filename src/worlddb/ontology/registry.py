@@ -437,10 +437,8 @@ class Registry:
         if not any(map(self._handlers, around)) and _switches(query) == _NO_SWITCHES:
             steps = (op.types for op in query.ops if op.kind == "traverse")
             walked = frozenset(type_ for types in steps for type_ in types)
-            return replace(
-                query,
-                **_default_switches(walked, query.include_superseded, query.prefer_summaries),
-            )
+            switches = _default_switches(walked, query.include_superseded, query.prefer_summaries)
+            return query.with_fields(**switches)
         return _rewritten_by(self.visible(around), query)
 
     def is_functional(self, edge_type: str, worlds: Iterable[bytes]) -> bool:

@@ -265,13 +265,13 @@ def hits_of(
     outdated, stale = _outdated(view, nodes)
     best = in_order(best, rows, outdated, stale)
     nodes |= view.reader.nodes({rows[at] for at in best} - nodes.keys(), view.moment.known)
-    brought = _brought(view, nodes)
-    best, newest, chances = newer_first(best, rows, nodes, compared, brought)
+    trusts = _trust_levels(view, nodes)
+    best, newest, chances = newer_first(best, rows, nodes, compared, trusts)
     newest = {old: new for old, new in newest.items() if old not in outdated}
-    told = _told(view, nodes)
-    levels = brought, _brought(view, told)
+    summaries = _summaries(view, nodes)
+    levels = trusts, _trust_levels(view, summaries)
     tokens = {
-        row: tokens_in(node) + (tokens_of(told[row].content) if row in told else 0)
+        row: tokens_in(node) + (tokens_of(summaries[row].content) if row in summaries else 0)
         for row, node in nodes.items()
     }
     there = [at for at in best if rows[at] in nodes]
@@ -303,7 +303,7 @@ def hits_of(
             path=paths.get(rows[at], ()),
             maybe_outdated=_maybe_outdated(nodes, doubted.get(rows[at])),
             order=tuple(earlier.get(rows[at], ())),
-            summary=told.get(rows[at]),
+            summary=summaries.get(rows[at]),
             trust=TRUSTS[min(found.get(rows[at], FULL) for found in levels)],
             tokens=tokens[rows[at]],
             confidence=confidence,
@@ -314,14 +314,14 @@ def hits_of(
     return Recall(question=question or "", hits=hits, confidence=sure, signals=signs)
 
 
-def _told(view: View, nodes: Mapping[int, Node]) -> dict[int, Node]:
+def _summaries(view: View, nodes: Mapping[int, Node]) -> dict[int, Node]:
     """Return the current summaries of the nodes that are only names."""
     if not any(node.name and not node.content for node in nodes.values()):
         return {}
     return world_summaries(view.reader, nodes, view.moment)
 
 
-def _brought(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
+def _trust_levels(view: View, nodes: Mapping[int, Node]) -> dict[int, int]:
     """Return the trust levels of the nodes with an origin; the others have full trust."""
     if not any(node.origins for node in nodes.values()):
         return {}

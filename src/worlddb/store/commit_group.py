@@ -7,13 +7,20 @@ database transaction open, passes the turn on, and waits. Each further block run
 savepoint, so a block that fails undoes only its own part. A block without a follower commits for
 all. Nothing is acknowledged before the COMMIT.
 
+One thread can write many blocks by itself (`gathering`): none of them waits, and they are committed
+at the end. Threads that hand the turn to each other pay a switch for each block; one thread does
+not.
+
 Interrupts are handled as in `gate`: a waiting thread checks again by itself, and commits a group
 that no other thread will commit.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Protocol
 
 from worlddb.errors import StorageError
@@ -66,6 +73,38 @@ class CommitGroup:
                     turn.wake.release()
 
 
+class GatheredBlocks:
+    """The groups of the blocks that one thread writes without waiting for each."""
+
+    __slots__ = ("_told", "groups")
+
+    def __init__(self) -> None:
+        self.groups: list[CommitGroup] = []
+        self._told = 0
+
+    def note(self, group: CommitGroup) -> None:
+        """Record the group of one more block."""
+        if group not in self.groups[self._told :]:
+            self.groups.append(group)
+
+    def landing(self) -> Callable[[], None]:
+        """Return a check of the blocks since the last call, for after the gathering."""
+        groups = self.groups[self._told :]
+        self._told = len(self.groups)
+        return partial(refuse_unlanded, groups)
+
+
+def refuse_unlanded(groups: Sequence[CommitGroup]) -> None:
+    """Raise the error of the COMMIT of these groups, if there was one.
+
+    Raises:
+        Exception: nothing of the group was written.
+    """
+    for group in groups:
+        if group.error is not None:
+            raise type(group.error)(*group.error.args) from group.error
+
+
 class SharedCommit:
     """The group with the open transaction, if any; used by the thread that has the turn."""
 
@@ -73,6 +112,8 @@ class SharedCommit:
         self._gate = gate
         self._transaction = transaction
         self._open: CommitGroup | None = None
+        self._gathered: dict[int, GatheredBlocks] = {}
+        """By the identity of the thread that gathers."""
 
     @property
     def is_open(self) -> bool:
@@ -104,7 +145,30 @@ class SharedCommit:
             self._land(group)
 
     def _goes_on(self, group: CommitGroup, turn: Turn, more: int = 0) -> bool:
-        return len(group.members) + more < GROUP_MAX and self._gate.next_joins(turn)
+        if len(group.members) + more >= GROUP_MAX:
+            return False
+        if threading.get_ident() in self._gathered:
+            return turn.joins and self._gate.holds(turn)
+        return self._gate.next_joins(turn)
+
+    @contextmanager
+    def gathering(self) -> Iterator[GatheredBlocks]:
+        """Commit the joining blocks of this thread at the end, or when another writer does so.
+
+        None of them is durable before; then `landing` of each tells.
+        """
+        me = threading.get_ident()
+        if me in self._gathered:
+            raise AssertionError("this thread gathers blocks already")
+        gathered = self._gathered[me] = GatheredBlocks()
+        with self._gate.staying():
+            try:
+                yield gathered
+            finally:
+                del self._gathered[me]
+                for group in gathered.groups:
+                    if not group.is_over:
+                        self._settle(group)
 
     def take_back(self, turn: Turn, error: BaseException) -> None:
         """Undo only the block of a failed writer."""
@@ -161,14 +225,17 @@ class SharedCommit:
         Raises:
             Exception: the error of the COMMIT; nothing of the group was written.
         """
+        gathered = self._gathered.get(threading.get_ident())
+        if gathered is not None:
+            gathered.note(group)
+            return
         if group.is_over:
             return
         with self._gate.staying():
             while not group.is_over:
                 if not turn.wake.acquire(timeout=LOOK_S) and self._gate.is_idle():
                     self._settle(group)
-        if group.error is not None:
-            raise type(group.error)(*group.error.args) from group.error
+        refuse_unlanded((group,))
 
     def _settle(self, group: CommitGroup) -> None:
         """Commit a group that no other thread will, after a writer gave up or an error."""

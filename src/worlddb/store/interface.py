@@ -414,6 +414,16 @@ class Writer(Reader, Protocol):
         """Write the journal row; the last call of a transaction that changed something."""
 
 
+class Gathering(Protocol):
+    """Blocks of one thread that wait for one COMMIT."""
+
+    def landing(self) -> Callable[[], None]:
+        """Return a check of the blocks since the last call, for after the gathering.
+
+        It raises the error of their COMMIT, if there was one: then nothing of them was written.
+        """
+
+
 class Store(Protocol):
     """An open database: a file, a server, or memory."""
 
@@ -446,6 +456,12 @@ class Store(Protocol):
                 disk or server refused.
             ConflictError: another writer took longer than the time-out.
             InvalidInputError: this thread has a transaction open, or the store is closed.
+        """
+
+    def gathering(self) -> AbstractContextManager[Gathering]:
+        """Let this thread write many blocks `together` without waiting for each of them.
+
+        They are durable when this ends. After that, `landing` of each block tells whether it is.
         """
 
     def derive(self, patience_s: float | None = None) -> AbstractContextManager[Reader]:

@@ -50,6 +50,11 @@ from worlddb.faces.cli import run
 sys.exit(run(sys.argv[1:]))
 """
 """The command, with a reader that does not come to an end."""
+STUCK_GROUP = STUCK.replace(
+    "RulesExtractor.extract = extract",
+    "from worlddb.memory.writes import MemoryWriter\nMemoryWriter.stage = extract",
+).replace("extract(self, messages, at)", "extract(*given)")
+"""The command, with a write that does not come to an end on the thread that all writes share."""
 IMPATIENT = STUCK.replace("RulesExtractor.extract = extract", "RulesExtractor.chars_max = 50")
 """The command, with a reader that leaves all but short texts for later."""
 
@@ -173,16 +178,18 @@ def test_a_server_reads_what_waits_for_it(tmp_path: Path) -> None:
         assert "Sarah Chen" in names
 
 
-@pytest.mark.parametrize("face", ["rest", "mcp"])
+@pytest.mark.parametrize("face", ["rest", "rest in a group", "mcp"])
 def test_a_signal_ends_it_within_seconds_while_a_write_is_at_work(
     tmp_path: Path, face: str
 ) -> None:
-    with Process(tmp_path / "m.db", program=STUCK) as process, ThreadPoolExecutor(1) as pool:
-        given = {"name": "memory_write", "arguments": {"text": "I am"}}
+    program = STUCK_GROUP if face == "rest in a group" else STUCK
+    text = "I am" if face == "rest in a group" else "I am here. " * 100
+    with Process(tmp_path / "m.db", program=program) as process, ThreadPoolExecutor(1) as pool:
+        given = {"name": "memory_write", "arguments": {"text": text}}
         if face == "mcp":
             waits = pool.submit(lambda: process.site.rpc("tools/call", **given))
         else:
-            waits = pool.submit(lambda: process.site.post("/v1/memories", text="I am"))
+            waits = pool.submit(lambda: process.site.post("/v1/memories", text=text))
         until(lambda: "reads" in process.log())
         process.signal(signal.SIGTERM)
         assert process.wait() == 0

@@ -16,6 +16,7 @@ from worlddb.faces.http.request_limits import (
     BODY_BYTES_MAX,
     BODY_S_MAX,
     CONNECTIONS_MAX,
+    GROUPED_MAX,
     HEAD_BYTES_MAX,
     HEAD_S_MAX,
     HEADERS_MAX,
@@ -56,8 +57,9 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
     assert f"| {HEAD_BYTES_MAX >> 10} KiB, {HEADERS_MAX} headers |" in PAGE
     assert f"| {HEAD_S_MAX:.0f} s, {BODY_S_MAX:.0f} s |" in PAGE
     assert f"| connections | {CONNECTIONS_MAX:,};" in PAGE
-    most = READERS_MAX, SEARCHERS_MAX, WRITERS_MAX, ASKING_MAX
-    at_once = "{} reads, {} recalls, {} writes ({} writes if a model extracts)".format(*most)
+    most = READERS_MAX, SEARCHERS_MAX, GROUPED_MAX, WRITERS_MAX, ASKING_MAX
+    at_once = "{} reads, {} recalls, {} short writes, {} other writes ({} if a model extracts)"
+    at_once = at_once.format(*most)
     assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then get 503 |" in PAGE
     assert (
         f"closed after {KEEP_ALIVE_S} s; without a valid token after {STRANGER_KEEP_ALIVE_S} s"

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from patience import until
-from worlddb.faces.http.request_limits import WRITERS_MAX
+from worlddb.faces.http.request_limits import GROUPED_MAX
 from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, Site, serving
@@ -50,10 +50,10 @@ def test_who_waits_too_long_is_told_to_come_again(memory: Memory) -> None:
     with serving(memory, patience_s=0.2) as site, ThreadPoolExecutor(20) as pool:
         with writing(memory):
             waiting = [pool.submit(write, site, number) for number in range(20)]
-            until(lambda: sum(one.done() for one in waiting) == 20 - WRITERS_MAX)
+            until(lambda: sum(one.done() for one in waiting) == 20 - GROUPED_MAX)
         answers = sorted(one.result() for one in waiting)
-    assert answers == ["200"] * WRITERS_MAX + ["503 busy: the server is busy; try again"] * (
-        20 - WRITERS_MAX
+    assert answers == ["200"] * GROUPED_MAX + ["503 busy: the server is busy; try again"] * (
+        20 - GROUPED_MAX
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import itertools
 import os
 import re
 import signal
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from worlddb.faces.http.access_tokens import make_access, read_tokens
 from worlddb.faces.http.served_stores import OneStore, tenant_stores
 from worlddb.faces.http.token_file import TokenUses, uses_beside
 from worlddb.faces.http.worker_pool import WorkerStores, WriteLink, WriteServer, check_workers
+from worlddb.memory.writes import MemoryWriter
 
 from .serving import Process, Site, serving, token
 
@@ -168,7 +167,7 @@ def test_an_error_of_the_writer_is_logged_there_and_not_shown(
     def fail(*_: object, **__: object) -> None:
         raise ArithmeticError("a secret of the inside")
 
-    monkeypatch.setattr(Memory, "write", fail)
+    monkeypatch.setattr(MemoryWriter, "stage", fail)
     refused = sites[0].post("/v1/memories", text="I like tea").error
     assert refused == "500 internal: internal error; the server's log has the details"
     assert "a secret of the inside" in caplog.text
@@ -276,38 +275,6 @@ def test_the_command_restarts_a_worker_reads_tokens_again_and_ends_well(tmp_path
     assert not (tmp_path / "m.db-wal").exists()
     uses = {one.name: uses_beside(str(tokens))[one.digest] for one in read_tokens(str(tokens))}
     assert all(use.last_used for use in uses.values())
-
-
-def test_a_writer_that_is_killed_takes_its_workers_along_and_nothing_acknowledged(
-    tmp_path: Path,
-) -> None:
-    acknowledged: list[str] = []
-
-    def write(site: Site, writer: int) -> None:
-        for number in itertools.count():
-            text = f"Writer {writer} has written note {number}"
-            try:
-                if site.post("/v1/memories", text=text, user_id="ada").status != 200:
-                    return
-            except (OSError, http.client.HTTPException):
-                return  # The worker has ended in the middle of it.
-            acknowledged.append(text)
-
-    with Process(tmp_path / "m.db", "--workers", "1") as process:
-        with ThreadPoolExecutor(4) as writers:
-            for number in range(4):
-                writers.submit(write, process.site, number)
-            try:
-                until(lambda: len(acknowledged) >= 40)
-            finally:
-                process.signal(signal.SIGKILL)
-        until(lambda: not process.is_open())
-        process.wait()
-    assert "the process that writes has ended; this worker ends, too" in process.log()
-    with Memory(tmp_path / "m.db", embedder="none", create=False) as memory:
-        found = {one.text for one in memory.list(user_id="ada", limit=1_000).memories}
-        assert set(acknowledged) <= found
-        assert memory.db.check() == []
 
 
 @pytest.mark.parametrize("given", ["-1", "many", "1.5"])

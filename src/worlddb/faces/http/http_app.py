@@ -66,6 +66,7 @@ from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import WorkerStores
+from worlddb.faces.http.write_groups import GroupThread, GroupWriter
 from worlddb.faces.mcp.mcp_server import MemoryServer, OpenSubscriptions, make_server
 from worlddb.memory.memory import Memory
 
@@ -293,6 +294,7 @@ def make_app(
     gate = CallerGate(access, served, metrics, uses)
     threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
+    groups = _groups(served)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max, keeps=not is_worker)
     sign_in = _sign_in(access, url)
     end_subscriptions = _end(server.open_subscriptions, mcp)
@@ -307,11 +309,10 @@ def make_app(
         look_up=(lambda: served.look_up(uses)) if isinstance(served, WorkerStores) else None,
         erase=served.erase if isinstance(served, TenantStores) else None,
     )
-
     app = Starlette(
         routes=[
             Route(MCP_PATH, mcp, methods=["POST", "GET", "DELETE"]),
-            *rest_routes(threads),
+            *rest_routes(threads, groups),
             *server_routes(threads, desk),
             *explorer_routes(),
             Route("/health", _health(served.check), methods=["GET"]),
@@ -325,7 +326,7 @@ def make_app(
             Middleware(BodyLimit, bytes_max=body_bytes_max, seconds_max=body_s_max),
         ],
         exception_handlers=_handlers(served.path),
-        lifespan=_lifespan(mcp, gate),
+        lifespan=_lifespan(mcp, gate, groups),
     )
     # A redirect would send a token to the host in the Host header.
     app.router.redirect_slashes = False
@@ -335,6 +336,15 @@ def make_app(
     app.state.mcp_server = server
     app.state.metrics = metrics
     return app
+
+
+def _groups(served: OneStore | TenantStores | WorkerStores) -> GroupWriter | None:
+    """Return what writes in groups: not into the stores of tenants, nor into one in memory."""
+    if isinstance(served, WorkerStores):
+        return served.groups
+    if isinstance(served, TenantStores) or served.path == ":memory:":
+        return None
+    return GroupThread()
 
 
 def _sign_in(access: Access, url: str) -> OAuthTokens | None:
@@ -360,12 +370,14 @@ def _metadata_routes(sign_in: OAuthTokens | None) -> list[Route]:
 
 
 def _lifespan(
-    mcp: McpSessions, gate: CallerGate
+    mcp: McpSessions, gate: CallerGate, groups: GroupWriter | None
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with mcp.run():
             yield
+        if groups is not None:
+            groups.close()
         gate.save_uses()
 
     return lifespan

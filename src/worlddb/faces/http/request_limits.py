@@ -30,7 +30,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Literal, TypeVar, cast
@@ -337,6 +337,8 @@ READERS_MAX = 2
 SEARCHERS_MAX = 2  # As READERS_MAX, because a search reads.
 WRITERS_MAX = 4
 """The store takes one writer at a time, but those that wait for it share one fsync."""
+GROUPED_MAX = 8
+"""Short writes of one caller in the groups of the writing thread; with four such it is full."""
 ASKING_MAX = 8
 """Writes of one caller at once where a write waits for a language model."""
 SHARES = 4
@@ -368,6 +370,7 @@ class Threads:
             "write": _Lane(writers),
             "long write": _Lane(writers),
         }
+        self._groups = _Lane(GROUPED_MAX)
 
     async def run(self, call: Callable[[], T], work: Work = "read", caller: str = "") -> T:
         """Run a blocking call for a caller and return its result.
@@ -378,6 +381,23 @@ class Threads:
             HttpError: no thread became free in time.
         """
         lane = self._lanes[work]
+        await self._enter(lane, caller)
+        return cast(T, await asyncio.shield(lane.start(call, caller)))
+
+    async def in_turn(self, work: Callable[[], Awaitable[T]], caller: str = "") -> T:
+        """Await the work of a group of writes in the caller's turn; it needs no thread of its own.
+
+        Raises:
+            HttpError: the turn did not come in time.
+        """
+        lane = self._groups
+        await self._enter(lane, caller)
+        try:
+            return await work()
+        finally:
+            lane.leave(caller)
+
+    async def _enter(self, lane: _Lane, caller: str) -> None:
         if not lane.admits(caller):
             try:
                 async with asyncio.timeout(self._patience_s):
@@ -385,7 +405,6 @@ class Threads:
             except TimeoutError:
                 told = {"Retry-After": "1"}
                 raise HttpError(503, "the server is busy; try again", told) from None
-        return cast(T, await asyncio.shield(lane.start(call, caller)))
 
 
 class _Lane:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.json_schema import models_json_schema
@@ -33,10 +33,15 @@ from worlddb.faces.calls import CALLS
 from worlddb.faces.http.auth_middleware import caller_key, memory_for
 from worlddb.faces.http.http_problems import ErrorAnswer, HttpError, invalid_arguments
 from worlddb.faces.http.request_limits import LONG_TEXT_BYTES, Threads, work_of
+from worlddb.faces.http.served_stores import json_of
 from worlddb.faces.http.token_desk import TokenDesk
+from worlddb.faces.http.write_groups import GroupWriter
 from worlddb.faces.server_calls import SERVER_CALLS
 from worlddb.memory.memory import Memory
+from worlddb.memory.prepared_write import PreparedWrite
 
+READ_AT_ONCE_BYTES = 512
+"""Size of a write that is read on the event loop: it takes about a millisecond."""
 NDJSON = "application/x-ndjson"
 
 
@@ -107,10 +112,14 @@ def path_model(call: Call) -> type[BaseModel]:
     return arguments_model(f"{call.name}_path", inside, base=RestArguments)
 
 
-def rest_routes(threads: Threads) -> list[Route]:
-    """Return the routes of the calls of Memory."""
+def rest_routes(threads: Threads, groups: GroupWriter | None = None) -> list[Route]:
+    """Return the routes of the calls of Memory; short writes go to `groups`, if there are any."""
     return [
-        Route(_pattern(call), _endpoint(call, threads, memory_for), methods=[call.method])
+        Route(
+            _pattern(call),
+            _endpoint(call, threads, memory_for, groups if call.name == "write" else None),
+            methods=[call.method],
+        )
         for call in MEMORY_CALLS
     ]
 
@@ -131,7 +140,10 @@ def _pattern(call: Call) -> str:
 
 
 def _endpoint(
-    call: Call, threads: Threads, source: Callable[[], Memory | TokenDesk]
+    call: Call,
+    threads: Threads,
+    source: Callable[[], Memory | TokenDesk],
+    groups: GroupWriter | None = None,
 ) -> Callable[[Request], Awaitable[Response]]:
     has_path = bool(call.path_parameters())
 
@@ -147,20 +159,35 @@ def _endpoint(
         def run() -> bytes:
             arguments = _arguments(call, request, sent) if early is None else early
             # The JSON is made on this thread, too: a long answer must not block other callers.
-            result = getattr(target, call.name)(**arguments, **path)
-            return json.dumps(result.to_dict(), ensure_ascii=False).encode()
+            return json_of(getattr(target, call.name)(**arguments, **path))
 
         async def work() -> bytes:
             return await threads.run(run, work_of(call.effect, len(sent)), caller_key())
 
         if call.name == "check" and wants_stages(request):
             return await stage_stream(work)
-        body = await work()
+        body = None
+        if groups is not None and early is not None:
+            prepared = await _prepared_write(target, early, len(sent), threads)
+            if prepared is not None:
+                body = await threads.in_turn(partial(groups.write, target, prepared), caller_key())
+        if body is None:
+            body = await work()
         if isinstance(target, TokenDesk) and not call.reads:
             target.reload()
         return Response(body, media_type="application/json")
 
     return answer
+
+
+async def _prepared_write(
+    target: Any, arguments: dict[str, Any], size: int, threads: Threads
+) -> PreparedWrite | None:
+    """Return a write for a group, if it can be one; a text of some size is read on a thread."""
+    if size <= READ_AT_ONCE_BYTES:
+        return cast("PreparedWrite | None", target.prepare_write(**arguments))
+    prepare = partial(target.prepare_write, **arguments)
+    return await threads.run(prepare, "write", caller_key())
 
 
 def _arguments(call: Call, request: Request, body: bytes) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic_core import to_json
+
 from worlddb.errors import (
     ConflictError,
     InvalidInputError,
@@ -40,9 +42,17 @@ from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.tenant_erasure import TenantErasure, erase_tenant
 from worlddb.faces.user_paths import VECTORS_END, tenant_key
-from worlddb.memory.memory import Memory
+from worlddb.memory.memory import Memory, prepare_write
+from worlddb.memory.prepared_write import PreparedWrite
 from worlddb.memory.results import Retired, Written
 from worlddb.model.text_safety import Origin
+
+
+def json_of(result: Any) -> bytes:
+    """Return the result of a declared call as JSON."""
+    # Written in Rust; the arguments are read by the same library.
+    return to_json(result.to_dict(), inf_nan_mode="constants")
+
 
 # The effects that count as writes for quotas.
 WRITTEN_TYPES = ("Memory", "Session", "Document")
@@ -94,10 +104,42 @@ class CallerMemory:
         self._metrics = metrics
         self._uses = uses or TokenUses()
 
+    @property
+    def memory(self) -> Memory:
+        """The memory, as the token is bound."""
+        return self._memory
+
     def signed(self, *, origin: Origin) -> CallerMemory:
         """Return the same calls, with an origin that writes get at best."""
         signed = self._memory.signed(origin=origin)
         return CallerMemory(signed, self._token, self._metrics, self._uses)
+
+    def prepare_write(self, **arguments: Any) -> PreparedWrite | None:
+        """Return a write that can be carried out in a group, or None: then `write` it.
+
+        Raises:
+            InvalidInputError, RejectedError: as `write`.
+        """
+        self._refuse("add")
+        return prepare_write(self._memory, **arguments)
+
+    def admit(self) -> None:
+        """Count a prepared write against the quota of the token.
+
+        Raises:
+            RejectedError: the token may not write.
+            HttpError: it has written its memories of today.
+        """
+        self._refuse("add")
+        if self._token is not None:
+            self._take(self._token)
+
+    def settle(self, result: Written | Exception) -> Written | Exception:
+        """Count what an admitted write has done, and return its result or error."""
+        if isinstance(result, Exception) or not result.created:
+            if self._token is not None:
+                self._uses.give_back(self._token)
+        return result if isinstance(result, Exception) else self._counted(result)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""
@@ -107,21 +149,28 @@ class CallerMemory:
 
     def _writing(self, call: Callable[..., Any], effect: str) -> Callable[..., Any]:
         def write(*given: Any, **options: Any) -> Any:
-            if self._token is not None and self._token.read_only:
-                raise RejectedError("this token may only read; use one that may write")
-            if self._token is not None and effect not in self._token.effects:
-                raise RejectedError("this token may only read and write; use one that may curate")
+            self._refuse(effect)
             if self._token is None or effect != "add":
                 return self._counted(call(*given, **options))
             return self._within_quota(self._token, lambda: call(*given, **options))
 
         return write
 
-    def _within_quota(self, token: AccessToken, write: Callable[[], Any]) -> Any:
-        """Write a memory if its token has quota left for today."""
+    def _refuse(self, effect: str) -> None:
+        if self._token is not None and self._token.read_only:
+            raise RejectedError("this token may only read; use one that may write")
+        if self._token is not None and effect not in self._token.effects:
+            raise RejectedError("this token may only read and write; use one that may curate")
+
+    def _take(self, token: AccessToken) -> None:
+        """Take one memory of a token's quota for today."""
         if wait_s := self._uses.take(token):
             told = f"this token may write {token.memories_per_day:,} memories a day"
             raise too_many(f"{told}; the next day begins at midnight UTC", wait_s)
+
+    def _within_quota(self, token: AccessToken, write: Callable[[], Any]) -> Any:
+        """Write a memory if its token has quota left for today."""
+        self._take(token)
         written = False
         try:
             result = self._counted(write())

@@ -35,13 +35,11 @@ from multiprocessing.connection import Client, Connection, Listener
 from types import FrameType
 from typing import Any
 
-from worlddb import errors
-from worlddb.errors import InvalidInputError, StorageError, WorldDBError
+from worlddb.errors import InvalidInputError, StorageError
 from worlddb.faces.diagnosis import Diagnosis
 from worlddb.faces.face_settings import Settings
 from worlddb.faces.http.access_tokens import Access, AccessToken
 from worlddb.faces.http.auth_middleware import TENANT, RateLimit
-from worlddb.faces.http.http_problems import HttpError
 from worlddb.faces.http.served_stores import (
     CallerMemory,
     OneStore,
@@ -52,16 +50,20 @@ from worlddb.faces.http.served_stores import (
 )
 from worlddb.faces.http.server_metrics import MetricsState, ServerMetrics
 from worlddb.faces.http.token_file import TokenUse, TokenUses
+from worlddb.faces.http.write_groups import (
+    WRITER_GONE,
+    GroupLink,
+    GroupServer,
+    answer_of_error,
+    error_of_answer,
+    group_address,
+)
 from worlddb.memory.memory import Memory
+from worlddb.memory.prepared_write import PreparedWrite
 from worlddb.model.text_safety import Origin
 
 BACKLOG = 256  # Concurrent connections of all workers' threads.
 CALLERS_MAX = 10_000  # Tokens whose calls are cached; they are cheap to make again.
-REFUSED = "refused"
-"""What stands for a refusal that only HTTP knows."""
-FAILED = "failed"
-"""What stands for an error that is none of WorldDB's own; the writer has logged it."""
-
 Caller = CallerMemory | TenantCaller
 
 
@@ -86,11 +88,16 @@ class WriteServer:
                 f"{self.address}: workers cannot be reached by it: {error}; set TMPDIR to another "
                 "folder, with a short name"
             ) from None
+        self._groups: GroupServer | None = None
+        if isinstance(served, OneStore):
+            self._groups = GroupServer(group_address(self.address), self._caller_of_group)
         threading.Thread(target=self._accept, name="worlddb-workers", daemon=True).start()
 
     def close(self) -> None:
         """Accept no more connections. Open connections end with their workers."""
         self._listener.close()
+        if self._groups is not None:
+            self._groups.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self, worker: int) -> None:
@@ -114,13 +121,8 @@ class WriteServer:
                 name, given = pickle.loads(connection.recv_bytes())
                 try:
                     answer = "", getattr(self, f"on_{name}")(*given)
-                except WorldDBError as error:
-                    answer = error_name(error), str(error)
-                except HttpError as error:
-                    answer = REFUSED, (error.status, error.message, error.headers, error.type)
-                except Exception:
-                    log.exception("a write failed")
-                    answer = FAILED, ""
+                except Exception as error:
+                    answer = answer_of_error(error)
                 connection.send_bytes(pickle.dumps(answer, pickle.HIGHEST_PROTOCOL))
 
     def on_call(
@@ -134,6 +136,10 @@ class WriteServer:
     ) -> Any:
         """Run a declared call as a token allows it. The worker has checked the token."""
         TENANT.set(tenant)  # Each connection has its own thread, and so its own context.
+        return getattr(self._caller(token, origin), name)(*given, **options)
+
+    def _caller(self, token: AccessToken | None, origin: Origin | None) -> Caller:
+        """Return the calls of a token, made before or new."""
         caller = self._callers.get((token, origin))
         if caller is None:
             caller = self._served.caller(token, self._metrics, self._uses)
@@ -141,7 +147,12 @@ class WriteServer:
             if len(self._callers) >= CALLERS_MAX:
                 self._callers.clear()
             self._callers[token, origin] = caller
-        return getattr(caller, name)(*given, **options)
+        return caller
+
+    def _caller_of_group(self, token: AccessToken | None, origin: Origin | None) -> CallerMemory:
+        caller = self._caller(token, origin)
+        assert isinstance(caller, CallerMemory)  # Writes of tenants are not grouped.
+        return caller
 
     def on_rate(self, digest: bytes, per_minute: int) -> float:
         """Count a request of a token; return the seconds that the token must wait first."""
@@ -167,16 +178,11 @@ class WriteServer:
             return [self._metrics.state(), *self._states.values()]
 
 
-def error_name(error: WorldDBError) -> str:
-    """Return the name of an error's class in the error tree."""
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__name__ in errors.__all__)
-
-
 class WriteLink:
     """A worker's end of the sockets to the writing process. Thread-safe."""
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        self.address = address
         self._idle: list[Connection] = []
 
     def ask(self, name: str, *given: Any) -> Any:
@@ -196,18 +202,10 @@ class WriteLink:
             problem, result = pickle.loads(connection.recv_bytes())
         except (EOFError, OSError):
             connection.close()
-            raise StorageError(
-                "the process that writes has ended; a write of this moment is stored or not: try "
-                "again with the same idempotency key"
-            ) from None
+            raise StorageError(WRITER_GONE) from None
         self._idle.append(connection)
-        if problem == REFUSED:
-            status, message, headers, kind = result
-            raise HttpError(status, message, headers, type=kind)
-        if problem == FAILED:
-            raise RuntimeError("the call failed in the process that writes; its log says why")
         if problem:
-            raise getattr(errors, problem)(result)
+            raise error_of_answer(problem, result)
         return result
 
     def close(self) -> None:
@@ -217,7 +215,7 @@ class WriteLink:
 
     def _connected(self) -> Connection:
         try:
-            return Client(self._address, "AF_UNIX")
+            return Client(self.address, "AF_UNIX")
         except OSError:
             raise StorageError("the process that writes has ended; try again later") from None
 
@@ -232,6 +230,7 @@ class WorkerStores:
         self.path = own.path
         self.of_tenants = own.of_tenants
         self.asks_a_model = own.asks_a_model
+        self.groups = GroupLink(group_address(link.address)) if isinstance(own, OneStore) else None
 
     def caller(
         self, token: AccessToken | None, metrics: ServerMetrics, uses: TokenUses
@@ -296,10 +295,20 @@ class WorkerCaller:
         self._link = link
         self._token = token
         self._origin = origin
+        self.signature = token, origin
 
     def signed(self, *, origin: Origin) -> WorkerCaller:
         """Return the same calls, with an origin that writes get at best."""
         return WorkerCaller(self._own.signed(origin=origin), self._link, self._token, origin)
+
+    def prepare_write(self, **arguments: Any) -> PreparedWrite | None:
+        """Return a write that the writer can carry out in a group, or None: then `write` it.
+
+        Raises:
+            InvalidInputError, RejectedError: as `write`.
+        """
+        assert isinstance(self._own, CallerMemory)  # Writes of tenants are not grouped.
+        return self._own.prepare_write(**arguments)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return a declared call."""

@@ -19,7 +19,7 @@ from contextlib import ExitStack, suppress
 from worlddb.errors import WorldDBError
 from worlddb.faces.face_settings import Settings, open_memory
 from worlddb.faces.http.http_app import make_app
-from worlddb.faces.http.http_server import closing_timer, run_app, set_up_logs
+from worlddb.faces.http.http_server import closing_timer, collect_rarely, run_app, set_up_logs
 from worlddb.faces.http.served_stores import OneStore, TenantStores, read_access, tenant_stores
 from worlddb.faces.http.server_metrics import ServerMetrics
 from worlddb.faces.http.token_file import TokenUses
@@ -117,6 +117,7 @@ def _warm(memory: Memory) -> None:
         memory.db.engine.search.follow(elsewhere=True)
     except WorldDBError as error:
         log.warning("recall is not ready: %s", error)
+    collect_rarely()
 
 
 def main() -> int:

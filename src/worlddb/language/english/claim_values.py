@@ -29,7 +29,7 @@ from worlddb.language.english.prose import (
     of_a_people,
 )
 from worlddb.language.language_reader import Mention
-from worlddb.language.proper_names import PLACE_NAMES, TOWNS, width_of
+from worlddb.language.proper_names import PLACE_NAMES, TOWNS, places_of
 from worlddb.language.word_forms import any_of, sections, words_of
 
 LIVES_IN = "lives in"
@@ -276,6 +276,30 @@ def fits(relation: str, named: ClaimValue) -> bool:
     if relation == LIVES_IN:
         return word in TOWNS or not (named.person or word in BRANDS)
     return not named.person and word not in PLACE_NAMES
+
+
+CITY, STATE, COUNTRY, CONTINENT = range(4)
+_WIDTHS = {
+    **dict.fromkeys(places_of("states"), STATE),
+    **dict.fromkeys(places_of("countries"), COUNTRY),
+    **dict.fromkeys(places_of("continents"), CONTINENT),
+}
+_SPELLINGS = {
+    other: usual
+    for usual, *others in sections("language", "place_names.txt")["spellings"]
+    for other in others
+}
+
+
+def town_of(words: tuple[str, ...]) -> str:
+    """Return the usual name of a town with several names, from its words in lower case."""
+    name = " ".join(words)
+    return _SPELLINGS.get(name, name)
+
+
+def width_of(words: tuple[str, ...]) -> int:
+    """Return the size class of a place, from its words in lower case; a city by default."""
+    return _WIDTHS.get(" ".join(words), CITY)
 
 
 def is_place(text: str) -> bool:

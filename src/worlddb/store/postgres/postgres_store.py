@@ -33,7 +33,7 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.model.records import Branch
-from worlddb.store.commit_group import Mark, SharedCommit
+from worlddb.store.commit_group import GatheredBlocks, Mark, SharedCommit
 from worlddb.store.interface import BACKUP_KEYS_END, StoreOptions
 from worlddb.store.postgres import server_schema
 from worlddb.store.postgres.server_session import (
@@ -399,6 +399,11 @@ class PostgresStore:
             writer.begin(self._options.clock)
             yield writer
             self._pages.landed()
+
+    @contextmanager
+    def gathering(self) -> Iterator[GatheredBlocks]:
+        with server_errors(self.path), self._shared.gathering() as gathered:
+            yield gathered
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:

@@ -19,7 +19,7 @@ import apsw
 
 from worlddb.errors import ConflictError, StorageError, StoreKeyError
 from worlddb.model.records import Branch
-from worlddb.store.commit_group import Mark, SharedCommit
+from worlddb.store.commit_group import GatheredBlocks, Mark, SharedCommit
 from worlddb.store.interface import Seal, StoreOptions
 from worlddb.store.sqlite import file_locks
 from worlddb.store.sqlite.branch_file import (
@@ -338,6 +338,11 @@ class SqliteStore:
             self._transaction.begin(self._options.clock)
             yield self._transaction
             self._pages.landed()
+
+    @contextmanager
+    def gathering(self) -> Iterator[GatheredBlocks]:
+        with self._shared.gathering() as gathered:
+            yield gathered
 
     @contextmanager
     def derive(self, patience_s: float | None = None) -> Iterator[TableReader]:
