@@ -57,12 +57,10 @@ SHARES = {
     "unrelated": 0.4,
 }
 """What a triple counts, by where it comes from."""
-ENOUGH = 0.65
-"""From which probability on a pair counts: about 2 % of the decoys of the everyday author do in a fit
+ENOUGH = 0.63
+"""From which probability on a pair counts: 2 % of the decoys of the everyday author do, in a fit
 without that author, and 4 % of those of all authors. It was .75 for an earlier network."""
-LIKELY_KEPT = (
-    0.8  # share of the updates that the quick signs let through: few of the rest are found
-)
+LIKELY_KEPT = 0.8  # share of the updates that the quick signs let through
 TOUCHED = 0.02  # share of the decoys of left-out authors that may be taken for updates
 LINES_ASKED = 200  # of each author, end to end
 STORE_TRIPLES, STORE_FILLERS = 10, 20  # in each store of the measure end to end
@@ -312,7 +310,7 @@ def fitted_without(table: Table, author: str, seeds: int) -> list[dict[str, NDAr
 
     used = np.array([it.author != author for it in table.items])
     samples = Samples(**samples_of(table))
-    return [fitted(samples, used, seed) for seed in range(seeds)]
+    return [fitted(samples, used, seed) for seed in range(1, seeds + 1)]
 
 
 def chances_of(network: AnswerNetwork, table: Table, of: Flags) -> Floats:

@@ -20,7 +20,7 @@ EPOCHS, BATCH, RATE, DECAY = 12, 512, 4e-3, 0.1
 DROPPED, WORDS_DROPPED = 0.4, 0.2  # shares of numbers and of words left out at random
 EXCHANGED, NEIGHBOURS = 0.2, 8  # share of words read as one of those most similar to them
 KIND_SHARE = 0.5  # of the loss: why a later text is no update, which is not used afterwards
-LAST_STEPS, LAST_RATE = 2_000, 2e-3  # of the second fit, of the last layers
+LAST_STEPS, LAST_RATE, LAST_DROPPED = 5_000, 3e-3, 0.2  # of the second fit, of the last layers
 WARMING = 0.15  # share of the steps in which the rate rises
 
 
@@ -202,6 +202,7 @@ def weigh_again(network: _Network, data: _Data, places: torch.Tensor) -> None:
     with torch.no_grad():
         told = torch.cat([network.told(data, at) for at in places.split(BATCH)])
     network.train()
+    network.drop.p = LAST_DROPPED
     last = [*network.hidden.parameters(), *network.out.parameters()]
     descent = torch.optim.AdamW(last, lr=LAST_RATE, weight_decay=DECAY)
     rates = torch.optim.lr_scheduler.OneCycleLR(descent, LAST_RATE, total_steps=LAST_STEPS)

@@ -13,7 +13,8 @@ alone; `recall/answer_network.py` weighs them.
 A1  Both the whole text and its best clause are compared: "Surprise, I like olives now."
 A2  Only closed classes of words (`statement_words.txt`) are known per language.
 A3  Equal questions and texts give equal signs, whatever the embedder.
-A4  A text that adds nothing to the older one is never a new answer.
+A4  A text that adds nothing to the older one is never a new answer, nor is a text without a name
+    that the question has and the older text lacks.
 """
 
 from __future__ import annotations
@@ -170,11 +171,18 @@ class _OlderAnswer:
         self.asked, self.old = asked, old
         self.known = asked.stems | old.stems
         self.key_stems = asked.stems & old.stems
+        self.names_missed = [
+            frozenset(word.stems)
+            for word in asked.content[1:]
+            if word.kind in _NAMES and old.stems.isdisjoint(word.stems)
+        ]
         self.keys = [word for word in asked.content if self.key_stems.intersection(word.stems)]
         self.value = [word for word in old.content if asked.stems.isdisjoint(word.stems)]
 
     def is_told_more(self, new: _SignText) -> bool:
-        """Return whether a text adds something to the older one (A4)."""
+        """Return whether a text adds something to the older one, about the names asked for (A4)."""
+        if any(new.stems.isdisjoint(stems) for stems in self.names_missed):
+            return False
         tells = new.said.is_change or new.said.is_end or not _NOT.isdisjoint(new.forms)
         return tells or not new.stems <= self.old.stems
 
