@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, Plain, check_type, encode_text
-from worlddb.model.records import Edge, Op, Query
+from worlddb.model.records import Edge, Op, Query, with_fields
 from worlddb.ontology.edge_types import (
     EdgeHandler,
     WriteContext,
@@ -441,7 +441,7 @@ class Registry:
             steps = (op.types for op in query.ops if op.kind == "traverse")
             walked = frozenset(type_ for types in steps for type_ in types)
             switches = _default_switches(walked, query.include_superseded, query.prefer_summaries)
-            return query.with_fields(**switches)
+            return with_fields(query, **switches)
         return _rewritten_by(self.visible(around), query)
 
     def is_functional(self, edge_type: str, worlds: Iterable[bytes]) -> bool:
