@@ -87,7 +87,8 @@ def _weighed(db: WorldDB, question: str, at: datetime) -> tuple[Candidates, Scor
     weighed = rank(found, question, at, Weights())
     # Half the size; the differences are below those of the vectors themselves.
     kept: Any = {lane: values.astype(np.float32) for lane, values in weighed.lanes.items()}
-    return replace(found, lanes=kept, closely=None), weighed.scores
+    # What compares words or leads through the graph holds the open store.
+    return replace(found, lanes=kept, closely=None, synonyms=None, graph=None), weighed.scores
 
 
 def _load(path: str) -> Any:

@@ -13,7 +13,7 @@ from patience import until
 from worlddb import Memory, NodeDraft, WorldDB
 from worlddb.identity.store_resolver import attribute_keys, block_keys
 from worlddb.index import name_index, search
-from worlddb.index.name_index import NameIndex
+from worlddb.index.name_index import NameIndex, frame_numbers
 
 TEXTS = (
     "My manager Sarah Chen likes green tea.",
@@ -179,3 +179,23 @@ def test_a_thread_that_embeds_files_names(tmp_path: Path, monkeypatch: pytest.Mo
         load(db, 30)
         db.embed_in_background()
         until(lambda: is_complete(db))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The alarm code is 2204.", "The alarm code is 7719."),
+        ("Mauro is the head chef.", "Priya is the head chef."),
+    ],
+)
+def test_statements_of_one_frame_share_a_key(one: str, other: str) -> None:
+    keys = set(frame_numbers(one, "", 2))
+    assert keys & set(frame_numbers(other, "", 2))
+    assert not keys & set(frame_numbers(other, "", 3))
+    assert not keys & set(frame_numbers(other, "tom", 2))
+
+
+def test_most_keys_of_a_statement_lie_side_by_side() -> None:
+    keys = sorted(frame_numbers("The code of the alarm in the hall upstairs is 2204.", "", 2))
+    assert len(keys) > 3
+    assert keys[-1] - keys[0] < 1 << 32

@@ -149,6 +149,19 @@ def test_a_hub_passes_nothing_on(db: WorldDB) -> None:
     assert found(db.recall("Ada", settings=BY_NAME)) == [first]
 
 
+def test_what_has_ended_makes_no_hub(db: WorldDB) -> None:
+    """As many edges as a hub has, but few of them hold: the newest are all over."""
+    _, first = about(db, "Ada", "a first thing")
+    other, second = about(db, "Bob", "a second thing")
+    edge(db, "refers_to", first, other)
+    texts = [fact(db, f"thing {number}") for number in range(SCALARS.hub_max)]
+    now = datetime.now(UTC)
+    ended = {"valid_from": now - timedelta(days=9), "valid_to": now - timedelta(days=1)}
+    for text in texts:
+        edge(db, "refers_to", text, other, metadata={"role": "about"}, **ended)
+    assert found(db.recall("Ada", settings=BY_NAME)) == [first, second]
+
+
 def test_an_edge_that_does_not_hold_leads_nowhere(db: WorldDB) -> None:
     _, first = about(db, "Ada", "a first thing")
     other, second = about(db, "Bob", "a second thing")

@@ -6,7 +6,7 @@ import pytest
 
 from worlddb import Memory, RecallSettings
 from worlddb.language.ranking_features import wants_advice
-from worlddb.recall.preferences import preference_in
+from worlddb.recall.hit_order import preference_in
 
 SAID = [
     "Always put the metric units first when I ask about cooking.",

@@ -33,11 +33,12 @@ from worlddb.claims.claim import (
     relation_words,
     value_key,
 )
+from worlddb.errors import CorruptionError
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import DraftNode, Node
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ClaimEdge, EdgeRow
+from worlddb.store.rows import ClaimEdge, EdgeRow, ReferenceRow
 from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside
 
 SESSION = "Session"
@@ -382,3 +383,58 @@ def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
     """Return the nodes among `ids` that exist already, by id."""
     rows = [row for ident in ids if (row := reader.node_row(ident)) is not None]
     return {node.id: node for node in reader.nodes(rows).values()}
+
+
+# -- references ------------------------------------------------------------------------------------
+
+ROLE, ABOUT, MENTIONS = "role", "about", "mentions"
+ABOUT_METADATA = ('"role":"about"',)
+
+
+def relation_in(metadata: Mapping[str, Any]) -> str:
+    """Return how a text refers to an entity, by its edge: a claim's relation, else its role."""
+    relation = metadata.get("relation")
+    if isinstance(relation, str) and relation:
+        return relation
+    return ABOUT if metadata.get(ROLE) == ABOUT else MENTIONS
+
+
+def relation_of(item: ReferenceRow) -> str:
+    """Return the same from a row: the metadata of most references need not be parsed."""
+    said = item.metadata
+    try:
+        if "relation" not in said and said.count("{") == 1:
+            return ABOUT if ABOUT_METADATA[0] in said else MENTIONS
+        return relation_in(json.loads(said))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise _unreadable(error) from None
+
+
+def as_stored(item: EdgeRow) -> ReferenceRow:
+    """Return an edge of the past in the form in which those of the present are read."""
+    edge = item.edge
+    begins = to_micros(edge.valid_from, "valid_from")
+    ends = None if edge.valid_to is None else to_micros(edge.valid_to, "valid_to")
+    said = json.dumps(edge.metadata, separators=(",", ":"))
+    return ReferenceRow(item.row, edge.id, item.source, item.target, begins, ends, said)
+
+
+def valid_references(found: Sequence[ReferenceRow], moment: Moment) -> list[ReferenceRow]:
+    """Return the references that are valid at a moment, by the rule of `Moment.holds`."""
+    at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
+    began = None if moment.valid is None else at
+    try:
+        return [
+            item
+            for item in found
+            if (item.valid_to is None or item.valid_to > at)
+            and (began is None or item.valid_from <= began)
+        ]
+    except TypeError as error:
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Exception) -> CorruptionError:
+    return CorruptionError(
+        f"an edge cannot be read ({error}); `worlddb check` lists all damage; restore a backup"
+    )

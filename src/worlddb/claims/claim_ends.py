@@ -39,6 +39,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import product
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from worlddb.claims.claim import (
@@ -286,6 +287,9 @@ class _FramedText(NamedTuple):
     keys: frozenset[int]
 
 
+_time_of = attrgetter("at")
+
+
 def rivals(
     reader: Reader,
     nodes: Sequence[DraftNode],
@@ -341,7 +345,7 @@ def _drafted(
 
 def _neighbours(one: _FramedText, others: Iterable[_FramedText]) -> Iterable[Rivals]:
     """Yield the last rival before a text, and the first one after it."""
-    found = sorted(others, key=lambda other: other.at)
+    found = sorted(others, key=_time_of)
     for other in reversed(found):
         if other.at < one.at and is_rival(other.said, one.said):
             yield Rivals(one.text, other.text)

@@ -204,6 +204,8 @@ def _sound(embedder: Embedder, answer: NDArray[Any], count: int) -> Vectors:
 
 def reads_latin(text: str) -> bool:
     """Return whether at least half of the letters of a text are Latin."""
+    if text.isascii():
+        return True
     letters = [letter for letter in text if letter.isalpha()]
     return 2 * sum(letter < LATIN_END for letter in letters) >= len(letters)
 

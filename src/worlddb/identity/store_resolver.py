@@ -57,7 +57,7 @@ from worlddb.language.proper_names import (
     sound_code,
     unqualified,
 )
-from worlddb.model.address import Id, content_key
+from worlddb.model.address import Id, content_keys
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import NOT_NAMED, NOW, DraftNode
 from worlddb.store.interface import Reader, Store
@@ -163,6 +163,16 @@ def resolver_in(
         more = [[reader.node_row(one) or NOWHERE for one in group] for group in within]
         said = View(reader, moment, worlds=worlds, members=True, include_ended=False, within=more)
     return StoreResolver(view, settings or DEFAULT_SETTINGS, tiebreaker, vectors, said)
+
+
+def alike(
+    reader: Reader, texts: Iterable[tuple[str, str, str]], parent: int, now: int
+) -> list[int]:
+    """Return the rows in the content index for any (type, name, content) in a world.
+
+    A node that was born in the root world may live in this world by now.
+    """
+    return reader.alike(content_keys(texts, {parent, ROOT_ROW}), now, EQUAL_TEXTS_MAX)
 
 
 class StoreResolver:
@@ -336,7 +346,8 @@ class StoreResolver:
 
     def same_content(self, node: DraftNode, parent: int) -> int | None:
         """Return the row of a live node in `parent` with the same type, name and content."""
-        rows = self.alike([(node.type, node.name, node.content)], parent)
+        now = to_micros(self.view.moment.now, "now")
+        rows = alike(self.reader, [(node.type, node.name, node.content)], parent, now)
         if not rows:
             return None
         wanted = (parent, node.type, node.name, node.content)
@@ -344,15 +355,6 @@ class StoreResolver:
             if (body.parent, body.type, body.name, body.content) == wanted:
                 return body.row
         return None
-
-    def alike(self, texts: Iterable[tuple[str, str, str]], parent: int) -> list[int]:
-        """Return the rows in the content index for any (type, name, content) in a world.
-
-        A node that was born in the root world may live in this world by now.
-        """
-        keys = [content_key(*text, world) for text in texts for world in {parent, ROOT_ROW}]
-        now = to_micros(self.view.moment.now, "now")
-        return self.reader.alike(keys, now, EQUAL_TEXTS_MAX)
 
     # -- candidates --------------------------------------------------------------------------------
 

@@ -26,8 +26,13 @@ KEYS_CACHED = 1 << 14  # a write looks up the names of a text, then stores them
 FRAMES_CACHED = 256  # a write compares a text by its frames, then stores it under them
 BATCH = 50_000  # keys are spread over the index, so each batch touches most of its pages
 
-VERSION = 2
+VERSION = 3
 """Counted up when names or texts are cut into other keys: the keys of a store are made again."""
+
+KEY_BYTES = 8  # an integer of the database
+START_BYTES = 4
+"""Of a key, those that the keys of one text share: enough that few others have them, too."""
+OPENING_WORDS = 2  # all but one of the keys of a text begin with these
 
 TURN = "Turn"
 STATED = frozenset({"Memory", TURN})
@@ -42,10 +47,17 @@ Keys = Callable[[str], Iterable[str]]
 AttributeKeys = Callable[[Mapping[str, str]], Iterable[str]]
 
 
+def _hashed(key: str) -> bytes:
+    return blake3(key.encode("utf-8", "surrogatepass")).digest(KEY_BYTES)
+
+
+def _number(hashed: bytes) -> int:
+    return int.from_bytes(hashed[:KEY_BYTES], "big", signed=True)
+
+
 def key_number(key: str) -> int:
     """Return the stored number of a key: 8 bytes of its hash."""
-    hashed = blake3(key.encode("utf-8", "surrogatepass")).digest(8)
-    return int.from_bytes(hashed, "big", signed=True)
+    return _number(_hashed(key))
 
 
 @lru_cache(maxsize=KEYS_CACHED)
@@ -67,8 +79,14 @@ def frame_numbers(text: str, speaker: str, world: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=FRAMES_CACHED)
 def _frame_numbers(said: tuple[str, ...], speaker: str, world: int) -> tuple[int, ...]:
-    keys = frame_keys(said)
-    return tuple(key_number(f"frame\0{world}\0{speaker}\0{key}") for key in keys)
+    whose = f"frame\0{world}\0{speaker}\0"
+    opening = " ".join(said[:OPENING_WORDS])
+    # Keys that begin alike are on one page of the index, or two.
+    start = _hashed(whose + opening)[:START_BYTES]
+    return tuple(
+        _number((start if key.startswith(opening) else b"") + _hashed(whose + key))
+        for key in frame_keys(said)
+    )
 
 
 class NameIndex:

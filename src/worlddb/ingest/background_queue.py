@@ -83,6 +83,7 @@ class BackgroundQueue:
         self._running: _Task | None = None
         self._thread: threading.Thread | None = None
         self._hurried = 0
+        self._is_idle = False
         self._closed = False
         self._until: float | None = None
         self.done: deque[Reclustered] = deque(maxlen=KEPT_MAX)
@@ -105,7 +106,9 @@ class BackgroundQueue:
                 # for.
                 self._thread = threading.Thread(target=self._run, name=THREAD_NAME)
                 self._thread.start()
-            self._state.notify_all()
+            elif self._is_idle:
+                # A thread that works or rests needs no call, and would only take turns from us.
+                self._state.notify_all()
 
     @property
     def waiting(self) -> int:
@@ -127,7 +130,9 @@ class BackgroundQueue:
     def _next(self) -> _Task | None:
         """Take the job that has waited longest; if none comes, end the thread and return None."""
         with self._state:
+            self._is_idle = True
             self._state.wait_for(lambda: self._waiting or self._closed, IDLE_S)
+            self._is_idle = False
             if self._waiting and self.is_over():
                 self._leave()
             if not self._waiting:

@@ -110,11 +110,13 @@ def messages_of(given: Input) -> list[Message]:
     ]
     if not any(message.text.strip() for message in messages):
         raise InvalidInputError("there is no text to remember")
-    return [
-        replace(message, speaker=said_by(message.speaker))
-        for message in messages
-        if message.text.strip()
-    ]
+    return [_named(message) for message in messages if message.text.strip()]
+
+
+def _named(message: Message) -> Message:
+    """Return a message with the usual name of its speaker."""
+    speaker = said_by(message.speaker)
+    return message if speaker == message.speaker else replace(message, speaker=speaker)
 
 
 def dated(messages: Sequence[Message], at: datetime) -> list[Message]:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from worlddb.errors import InvalidInputError, ProviderError, RejectedError
 from worlddb.identity.match_values import ResolverSettings, Tiebreaker
-from worlddb.identity.store_resolver import name_index, resolver_in
+from worlddb.identity.store_resolver import alike, name_index, resolver_in
 from worlddb.index.name_index import NameIndex
 from worlddb.index.search import Search
 from worlddb.ingest.background_queue import BackgroundQueue, Reclusterer
@@ -297,10 +297,11 @@ class Ingestion:
         text = messages[0].text
         # The index ignores only white space, so every spelling is looked up.
         forms = spellings(text)
-        resolver = resolver_in(reader, row, self.clock(), within=target.within)
-        rows = resolver.alike([(MEMORY, "", form) for form in sorted(forms)], row)
+        now, head = self.clock(), reader.head()
+        rows = alike(reader, [(MEMORY, "", form) for form in forms], row, max(now, head.time))
         if not rows:
-            return messages, (reader.head().seq, text)
+            return messages, (head.seq, text)
+        resolver = resolver_in(reader, row, now, within=target.within)
         there = [
             body.content
             for body in reader.bodies(sorted(resolver.said.keep(rows)))

@@ -55,7 +55,6 @@ from worlddb.ingest.write_request import NOTHING, Target, WriteRequest
 from worlddb.model.address import Id
 from worlddb.model.inputs import SCOPE, born
 from worlddb.model.records import (
-    NOW,
     RELATION_TYPES,
     Draft,
     DraftEdge,
@@ -65,7 +64,7 @@ from worlddb.model.records import (
     to_metadata,
 )
 from worlddb.store.interface import Reader
-from worlddb.view.visibility import Moment, accepted_class, moment_of
+from worlddb.view.visibility import Moment, accepted_class
 from worlddb.write.transaction import Transaction
 
 TIER = "tier"
@@ -143,7 +142,7 @@ def prepare(
         seen = resolver.seen(before.known.values())
         known |= {key: ident for key, ident in before.known.items() if ident in seen}
         guesses = dict(before.guesses)
-    moment = moment_of(reader, NOW, now)
+    moment = resolver.view.moment
     row, stood = target.home_row, Stood()
     claims = functional_claims(request.draft) if request.supersede else []
     if claims and row is not None:

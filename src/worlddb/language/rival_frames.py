@@ -101,6 +101,10 @@ _CLOCK = re.compile(r"\d[:.]\d\d$")
 _CODE_DIGITS = re.compile(r"\d{4,}")
 
 
+_NUMBERS = frozenset({"long number", "clock", "number", "numeral"})
+"""The kinds of values that are numbers as a whole."""
+
+
 class RivalFrame(NamedTuple):
     """The common words of two statements before and after their values, and what these are.
 
@@ -130,9 +134,13 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
     if one == other or most - least > VALUE_WORDS_MAX:
         return None
     prefix = suffix = 0
-    while prefix < least and one[prefix] == other[prefix]:
+    for word, same in zip(one, other, strict=False):
+        if word != same:
+            break
         prefix += 1
-    while suffix < least - prefix and one[-1 - suffix] == other[-1 - suffix]:
+    for word, same in zip(reversed(one[prefix:]), reversed(other[prefix:]), strict=False):
+        if word != same:
+            break
         suffix += 1
     if most - prefix - suffix > VALUE_WORDS_MAX or least == prefix + suffix:
         return None  # Too long, or one of them has no value.
@@ -147,19 +155,21 @@ def frame_of(old: Statement, new: Statement) -> RivalFrame | None:
     values = one[prefix : len(one) - suffix], other[prefix : len(other) - suffix]
     if max(map(len, values)) > VALUE_WORDS_MAX:
         return None
-    if any(word in COPULAS for value in values for word in value):
+    if not (COPULAS.isdisjoint(values[0]) and COPULAS.isdisjoint(values[1])):
         return None
     named = values[0][0] in old.named and values[1][0] in new.named
-    kinds = [_kind_of(value, is_name=named) for value in values]
+    kinds = _kind_of(values[0], named), _kind_of(values[1], named)
     kind = kinds[0] if kinds[0] == kinds[1] else "mixed"
-    if all(is_number(word) or word.isnumeric() for value in values for word in value):
+    if kinds[0] in _NUMBERS and kinds[1] in _NUMBERS:
         group = "number"
     else:
         group = "name" if kind == "name" else "word"
     before, after = one[:prefix], one[len(one) - suffix :]
-    signs = "".join((*before, *after, *values[0]))
-    spaceless = not signs.isascii() and SPACELESS.search(signs) is not None
-    endings = () if spaceless else tuple(_ending_of_values(values))
+    spaceless = not old.news.isascii() and SPACELESS.search("".join(one)) is not None
+    last, other_last = values[0][-1], values[1][-1]
+    endings: tuple[str, ...] = ()
+    if last[-min(ENDINGS) :] == other_last[-min(ENDINGS) :] and not spaceless:
+        endings = tuple(_ending_of_values(last, other_last))
     return RivalFrame(before, after, kind, group, endings, spaceless, new.is_change)
 
 
@@ -197,7 +207,8 @@ def frame_signs(frame: RivalFrame) -> frozenset[str]:
     )
 
 
-def _kind_of(value: Sequence[str], *, is_name: bool) -> str:
+@lru_cache(FRAMES_KEPT)
+def _kind_of(value: tuple[str, ...], is_name: bool) -> str:
     if all(is_number(word) or word.isnumeric() for word in value):
         if len(value) == 1 and _CODE_DIGITS.fullmatch(value[0]):
             return "long number"
@@ -284,9 +295,8 @@ def _words_of(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
                 yield f"{word[:OPENING]}-"
 
 
-def _ending_of_values(values: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the common ending of two values: a case, in many languages."""
-    one, other = (value[-1] for value in values)
+def _ending_of_values(one: str, other: str) -> Iterator[str]:
+    """Yield the common ending of two values, by their last words: a case, in many languages."""
     for size in ENDINGS:
         ending = one[-size:]
         if not ending.isdigit() and len(one) > size < len(other) and other.endswith(ending):

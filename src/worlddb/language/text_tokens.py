@@ -276,7 +276,8 @@ class _Foreign(dict[str, bool]):
     """Word as written → whether it is a function word of another language only. Bounded."""
 
     def __missing__(self, word: str) -> bool:
-        codes = _CODES[word]
+        known = _function_words()
+        codes = known.get(word) or known.get(word.strip(_ENDS), ())
         found = bool(codes) and "en" not in codes
         if len(word) <= CHUNK_KEPT_MAX:
             if len(self) >= CACHE_MAX:
@@ -570,7 +571,8 @@ class _Joined(dict[str, str]):
     """Chunk → its tokens joined, so that a bulk load does not join them again and again."""
 
     def __missing__(self, chunk: str) -> str:
-        found = " ".join(_TOKENS[chunk])
+        is_word = chunk.isascii() and chunk.isalpha() and chunk.islower()  # one piece, as most
+        found = token(chunk) if is_word else " ".join(_TOKENS[chunk])
         if len(chunk) <= CHUNK_KEPT_MAX:
             if len(self) >= CACHE_MAX:
                 self.clear()

@@ -248,6 +248,11 @@ _STEP_4 = {
     "ement": "", "ment": "", "ent": "", "ism": "", "ate": "", "iti": "", "ous": "", "ive": "",
     "ize": "", "ion": "",
 }  # fmt: skip
+_ENDS_2, _ENDS_3, _ENDS_4 = (
+    frozenset(suffix[-2:] for suffix in rules) for rules in (_STEP_2, _STEP_3, _STEP_4)
+)
+_PAST_LAST = frozenset(ending[-1] for ending in _PAST)
+_SILENT = frozenset("el")
 
 
 @lru_cache(maxsize=CACHE_MAX)
@@ -267,19 +272,27 @@ def _porter2(word: str) -> str:
         return word
     if word in _ADVERBS:
         return _ADVERBS[word]
-    word = _CONSONANT_Y.sub(r"\1Y", word)
+    # A load meets thousands of new words, and most have none of the endings: that is seen first.
+    if "y" in word:
+        word = _CONSONANT_Y.sub(r"\1Y", word)
     whole = _WHOLE.match(word)
     r1 = whole.end() if whole else _region(word, 0)
     r2 = _region(word, r1)
-    word = _plural(word)
+    if word[-1] in "sd":
+        word = _plural(word)
     if word not in _FIXED:
-        word = _past(word, r1)
+        if word[-1:] in _PAST_LAST:
+            word = _past(word, r1)
         if len(word) > 2 and word[-1] in "yY" and not _VOWEL.match(word[-2]):
             word = word[:-1] + "i"
-        word = _derived(word, r1)
-        word = _adjective(word, r1, r2)
-        word = _residual(word, r2)
-        word = _silent(word, r1, r2)
+        if word[-2:] in _ENDS_2:
+            word = _derived(word, r1)
+        if word[-2:] in _ENDS_3:
+            word = _adjective(word, r1, r2)
+        if word[-2:] in _ENDS_4:
+            word = _residual(word, r2)
+        if word[-1:] in _SILENT:
+            word = _silent(word, r1, r2)
     return word.lower()
 
 

@@ -252,6 +252,20 @@ def content_key(type_: str, name: str, content: str, world: int) -> int:
     return short_key(blake3(f"{world}\0{type_}\0{text}".encode("utf-8", "surrogatepass")).digest())
 
 
+def content_keys(texts: Iterable[tuple[str, str, str]], worlds: Iterable[int]) -> list[int]:
+    """Return the content keys of some (type, name, content), in each of some worlds."""
+    places = [f"{world}\0" for world in worlds]
+    said = [
+        f"{type_}\0content\0{_spaced(content)}" if content else f"{type_}\0name\0{name}"
+        for type_, name, content in texts
+    ]
+    return [
+        _unpack_key(blake3((place + text).encode("utf-8", "surrogatepass")).digest())[0]
+        for text in dict.fromkeys(said)
+        for place in places
+    ]
+
+
 def has_address(
     ident: bytes, type_: str, name: str, content: str, created_at: int, blind: bytes
 ) -> bool:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from worlddb.errors import InvalidInputError
@@ -328,6 +329,15 @@ class Query:
     summary_edges: frozenset[str] = frozenset()
 
 
+_QUERY_FIELDS = tuple(one.name for one in fields(Query))
+_values_of = attrgetter(*_QUERY_FIELDS)
+
+
+def with_fields(query: Query, **changes: Any) -> Query:
+    """Return a query with other values, as `dataclasses.replace` does in twice the time."""
+    return Query(**(dict(zip(_QUERY_FIELDS, _values_of(query), strict=True)) | changes))
+
+
 def encode_changes(changes: Sequence[Change]) -> str:
     """Return changes as the JSON text that is stored and hashed."""
     if not changes:
@@ -454,7 +464,8 @@ class Draft(Plain):
             raise InvalidInputError(
                 f"aliases: give a mapping from keys of nodes to names, not {self.aliases!r:.100}"
             )
-        unknown = sorted(map(str, self.aliases.keys() - {node.key for node in self.nodes}))
+        known = {node.key for node in self.nodes} if self.aliases else ()
+        unknown = sorted(map(str, self.aliases.keys() - known)) if self.aliases else ()
         if unknown:
             raise InvalidInputError(
                 f"aliases: no node of the draft has the key {unknown[0]!r:.100}; "

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, Plain, check_type, encode_text
-from worlddb.model.records import Edge, Op, Query
+from worlddb.model.records import Edge, Op, Query, with_fields
 from worlddb.ontology.edge_types import (
     EdgeHandler,
     WriteContext,
@@ -437,10 +437,8 @@ class Registry:
         if not any(map(self._handlers, around)) and _switches(query) == _NO_SWITCHES:
             steps = (op.types for op in query.ops if op.kind == "traverse")
             walked = frozenset(type_ for types in steps for type_ in types)
-            return replace(
-                query,
-                **_default_switches(walked, query.include_superseded, query.prefer_summaries),
-            )
+            switches = _default_switches(walked, query.include_superseded, query.prefer_summaries)
+            return with_fields(query, **switches)
         return _rewritten_by(self.visible(around), query)
 
     def is_functional(self, edge_type: str, worlds: Iterable[bytes]) -> bool:

@@ -343,8 +343,8 @@ class Execution:
         return find_rows(self.search, view, text=text, match=match, vector=vector, most=most)
 
     def _row(self, ident: bytes) -> int:
-        row = self.reader.node_row(ident)
-        if row is None or not self.reader.parents([row], self.moment.known):
+        row, known = self.reader.node_row(ident), self.moment.known
+        if row is None or (known is not None and not self.reader.parents([row], known)):
             raise NotFoundError(f"no node has the id {ident.hex()} at that time")
         if self.bounds and not self._within({row}) and all(row not in it for it in self.bounds):
             raise NotFoundError(f"no node has the id {ident.hex()} at that time")

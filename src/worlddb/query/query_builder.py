@@ -29,7 +29,7 @@ from worlddb.model.inputs import (
     encode_text,
     to_micros,
 )
-from worlddb.model.records import NOW, AsOf, Direction, Op, Query, TextMatch
+from worlddb.model.records import NOW, AsOf, Direction, Op, Query, TextMatch, with_fields
 from worlddb.ontology.registry import Registry
 from worlddb.query.pipeline import (
     SETTINGS,
@@ -164,6 +164,10 @@ def _step(op: Op) -> str:
     return told[op.kind]
 
 
+_Step = tuple[Op, bytes | str | None]
+"""A step, and the id that it is given, which is looked up when the query runs."""
+
+
 class QueryBuilder:
     """A query under construction. Each call returns a new builder; `execute` runs the query.
 
@@ -177,7 +181,7 @@ class QueryBuilder:
         search: Search,
         clock: Callable[[], int],
         query: Query | None = None,
-        given: tuple[tuple[bytes | str, ...], tuple[bytes | str | None, ...]] = ((), ()),
+        given: tuple[tuple[bytes | str, ...], tuple[_Step, ...]] = ((), ()),
         bounds: Bounds = (),
     ) -> None:
         self._store = store
@@ -185,19 +189,19 @@ class QueryBuilder:
         self._search = search
         self._clock = clock
         self._query = query or Query()
-        self._seeds, self._ids = given
+        self._seeds, self._steps = given
         self._bounds = bounds
 
     def _with(self, **changes: Any) -> QueryBuilder:
-        seeds, ids = changes.pop("seeds", self._seeds), changes.pop("ids", self._ids)
+        seeds, steps = changes.pop("seeds", self._seeds), changes.pop("steps", self._steps)
         bounds = changes.pop("bounds", self._bounds)
         query = replace(self._query, **changes) if changes else self._query
         parts = (self._store, self._registry, self._search, self._clock)
-        return QueryBuilder(*parts, query, (seeds, ids), bounds)
+        return QueryBuilder(*parts, query, (seeds, steps), bounds)
 
     def _then(self, op: Op, id: bytes | str | None = None) -> QueryBuilder:
         """Return a builder with one more step; its id is looked up when the query runs."""
-        return self._with(ops=(*self._query.ops, op), ids=(*self._ids, id))
+        return self._with(steps=(*self._steps, (op, id)))
 
     def within(self, groups: Iterable[Iterable[bytes]]) -> QueryBuilder:
         """Bound the whole query: everything it reads must be inside one world of each group.
@@ -399,10 +403,9 @@ class QueryBuilder:
             return Id(reader.world(find(reader, given, "nodes")).id)
 
         ops = tuple(
-            op if given is None else replace(op, id=whole(given))
-            for op, given in zip(self._query.ops, self._ids, strict=True)
+            op if given is None else replace(op, id=whole(given)) for op, given in self._steps
         )
-        return replace(self._query, seeds=tuple(map(whole, self._seeds)), ops=ops)
+        return with_fields(self._query, seeds=tuple(map(whole, self._seeds)), ops=ops)
 
     def _bounded_id(self, reader: Reader, given: str) -> Id:
         """Return the id with a prefix inside the bounds; ids outside are ignored."""

@@ -21,19 +21,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.claims.claim_edges import stated
+from worlddb.claims.claim_edges import (
+    ABOUT,
+    ABOUT_METADATA,
+    as_stored,
+    relation_in,
+    relation_of,
+    stated,
+    valid_references,
+)
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.proper_names import name_key, said_words
 from worlddb.language.ranking_features import asked_claims
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import statement_of
 from worlddb.language.text_tokens import folded
-from worlddb.model.address import Id
+from worlddb.model.address import Id, trusted_id
 from worlddb.model.inputs import Plain
 from worlddb.model.records import NOT_NAMED, Node
 from worlddb.recall.question import (
@@ -46,7 +54,7 @@ from worlddb.recall.question import (
     question_names,
 )
 from worlddb.store.interface import Reader
-from worlddb.store.rows import EdgeRow
+from worlddb.store.rows import ReferenceRow
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
@@ -54,11 +62,10 @@ if TYPE_CHECKING:
     from worlddb.index.bm25 import WordCover
 
 REFERENCES = ("refers_to",)
-ROLE, ABOUT, MENTIONS, SAYS, INSIDE = "role", "about", "mentions", "says", "inside"
+SAYS, INSIDE = "says", "inside"
 FOUND = "found"
 SUBJECT_TYPES = frozenset({"Entity", "Person"})
 """Types of nodes that something can be claimed about."""
-ABOUT_METADATA = ('"role":"about"',)
 ANY_METADATA = ("{",)
 SAID_NAMES_MAX = 100  # names of a question; more than anybody asks about
 READ_CHARS_MAX = 4_000
@@ -108,15 +115,6 @@ def _each_once(said: Iterable[SaidName]) -> list[SaidName]:
     return list(found.values())[:SAID_NAMES_MAX]
 
 
-def relation_of(edge: EdgeRow) -> str:
-    """Return how a text refers to an entity: a claim's relation, else its role."""
-    said: Mapping[str, Any] = edge.edge.metadata
-    relation = said.get("relation")
-    if isinstance(relation, str) and relation:
-        return relation
-    return ABOUT if said.get(ROLE) == ABOUT else MENTIONS
-
-
 class Spreading:
     """The spreading of one question on one snapshot. What was read is kept for the next hop."""
 
@@ -128,7 +126,7 @@ class Spreading:
         self._newest = False  # With names alone, the newest references of a hub are read.
         self._asked: set[int] = set()  # What the question names: no text leads there again.
         self._onward: dict[int, dict[int, Way]] = {}
-        self._edges: dict[int, EdgeRow] = {}
+        self._edges: dict[int, ReferenceRow] = {}
 
     def lifted(self, question: str, also: Sequence[str] = ()) -> list[NameGains]:
         """Return the score, at most 1, that each name in a question gives to texts.
@@ -177,7 +175,7 @@ class Spreading:
             inside = self._names.keep({item.source for item in stating})
             for item in stating:
                 if item.source in inside:
-                    last = GraphStep(relation_of(item), item.source, item.edge.id)
+                    last = GraphStep(relation_in(item.edge.metadata), item.source, item.edge.id)
                     found[item.source] = Way(1.0, (GraphStep(SAYS, item.target, None), last))
         part = 1.0 / np.log2(1 + len(found)) if found else 0.0
         return {row: Way(float(part), way.steps) for row, way in found.items()}
@@ -287,7 +285,7 @@ class Spreading:
         inside = self._names.inside({item.target for item in leaving})
         for item in leaving:
             if item.target in inside and moment.holds(item.edge):
-                step = GraphStep(relation_of(item), item.target, item.edge.id)
+                step = GraphStep(relation_in(item.edge.metadata), item.target, item.edge.id)
                 found[item.source].setdefault(item.target, step)
         spans = {
             body.row: name_spans(body.content[:READ_CHARS_MAX], capitals=True)
@@ -330,27 +328,46 @@ class Spreading:
         merges = self._reader.proposals("accepted", named, known) if self._classes else ()
         merged = {row for item in merges for row in (item.low, item.high)}
         classes = {one: self._class_of({one}) if one in merged else {one} for one in named}
-        everyone = {row for rows in classes.values() for row in rows}
-        steps: dict[int, dict[int, GraphStep]] = {row: {} for row in everyone}
+        hubs = self._hubs([one for one, rows in classes.items() if rows == {one}])
+        everyone = {row for one, rows in classes.items() if one not in hubs for row in rows}
+        steps: dict[int, dict[int, bytes | None]] = {row: {} for row in everyone}
         for item in self._arriving(everyone, ABOUT_METADATA):
-            steps[item.target][item.source] = GraphStep(ABOUT, item.source, item.edge.id)
+            steps[item.target][item.source] = item.id
         for row in self._names.keep(everyone):
-            steps[row][row] = GraphStep(ABOUT, row, None)
-        kept = self._names.keep({row for found in steps.values() for row in found})
-        found: dict[int, Mapping[int, GraphStep]] = {}
-        for entity, rows in classes.items():
-            texts = {
-                row: step for one in sorted(rows) for row, step in steps[one].items() if row in kept
+            steps[row][row] = None
+        kept = self._names.keep({row for each in steps.values() for row in each})
+        found: dict[int, Mapping[int, GraphStep]] = {hub: {} for hub in hubs}
+        for entity in classes.keys() - hubs:
+            each = [steps[one].items() for one in sorted(classes[entity])]
+            texts = {row: edge for known in each for row, edge in known if row in kept}
+            found[entity] = {
+                row: GraphStep(ABOUT, row, None if edge is None else trusted_id(edge))
+                for row, edge in (texts.items() if len(texts) <= SCALARS.hub_max else ())
             }
-            found[entity] = texts if len(texts) <= SCALARS.hub_max else {}
         return found
+
+    def _hubs(self, entities: Collection[int]) -> set[int]:
+        """Return entities that too many texts are about, without reading all of these texts."""
+        hubs: set[int] = set()
+        moment, most = self._moment, SCALARS.hub_max
+        about = REFERENCES[0], ABOUT_METADATA
+        for entity, numbers in self._reader.sweep.saying_of(entities, *about).items():
+            kept: set[int] = set()
+            is_read = moment.known is None and most < len(numbers) <= SCALARS.references_max
+            for end in range(len(numbers) if is_read else 0, 0, -most):
+                newer = self._edges_of(numbers[max(0, end - most) : end])
+                kept |= self._names.keep({it.source for it in valid_references(newer, moment)})
+                if len(kept) > most:
+                    hubs.add(entity)
+                    break
+        return hubs
 
     def _texts(self, named: set[int]) -> Texts:
         """Return the texts about the nodes of a name, and those that only mention them."""
         about = {
             item.source: (
                 GraphStep(SAYS, item.target, None),
-                GraphStep(ABOUT, item.source, item.edge.id),
+                GraphStep(ABOUT, item.source, trusted_id(item.id)),
             )
             for item in self._arriving(named, ABOUT_METADATA)
         }
@@ -362,7 +379,7 @@ class Spreading:
         mentioning = {
             item.source: (
                 GraphStep(SAYS, item.target, None),
-                GraphStep(relation_of(item), item.source, item.edge.id),
+                GraphStep(relation_of(item), item.source, trusted_id(item.id)),
             )
             for item in self._arriving(named, ANY_METADATA)
             if item.source not in about and item.source not in named
@@ -370,7 +387,7 @@ class Spreading:
         kept = self._names.keep(mentioning)
         return Texts(about, {row: steps for row, steps in mentioning.items() if row in kept})
 
-    def _arriving(self, rows: Collection[int], said: tuple[str, ...]) -> list[EdgeRow]:
+    def _arriving(self, rows: Collection[int], said: tuple[str, ...]) -> list[ReferenceRow]:
         """Return the references to nodes whose metadata hold a text; none of hubs.
 
         The store picks the edges: a name may be mentioned a hundred thousand times, and be what
@@ -383,13 +400,12 @@ class Spreading:
             numbers = self._from_inside(reader.sweep.saying(targets, REFERENCES[0], said))
             found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
         else:
-            found = reader.edges_at(targets, "in", REFERENCES, moment.known)
-            inside = self._names.inside({item.source for item in found})
+            then = reader.edges_at(targets, "in", REFERENCES, moment.known)
+            inside = self._names.inside({item.source for item in then})
             found = [
                 item
-                for item in found
-                if item.source in inside
-                and (said != ABOUT_METADATA or item.edge.metadata.get(ROLE) == ABOUT)
+                for item in map(as_stored, then)
+                if item.source in inside and any(text in item.metadata for text in said)
             ]
             found = found if len(found) <= SCALARS.references_max or self._newest else None
         if found is None and self._newest:
@@ -397,12 +413,12 @@ class Spreading:
         if found is None:  # One of them is a hub, or each is known well.
             each = targets if len(targets) > 1 else []
             return [item for one in each for item in self._arriving({one}, said)]
-        return [item for item in found if moment.holds(item.edge)]
+        return valid_references(found, moment)
 
-    def _edges_of(self, numbers: Sequence[int]) -> list[EdgeRow]:
+    def _edges_of(self, numbers: Sequence[int]) -> list[ReferenceRow]:
         """Return edges of the present by row; each is read once."""
         new = [number for number in numbers if number not in self._edges]
-        self._edges.update((item.row, item) for item in self._reader.edges(new))
+        self._edges.update((item.row, item) for item in self._reader.sweep.references(new))
         return [self._edges[number] for number in numbers]
 
     def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:

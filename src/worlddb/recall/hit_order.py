@@ -1,4 +1,4 @@
-"""Hit order: newer answers come before older ones, and a whole world may be a hit.
+"""Hit order: newer before older answers, whole worlds among the hits, wishes, several questions.
 
 *Recency.* Of two hits that answer the question alike, the later one comes first:
 
@@ -18,13 +18,25 @@ node that is only a name leads to answers and is none. But a question may be abo
 composed vector, or the mean of what is inside, is then nearer to the question than the vector of
 anything inside. Such a world is put right before the best of what it holds. The hit brings the
 summary of the world along, if it has one that still holds.
+
+*Wishes.* "Always give sources when I ask for facts." shares hardly a word with the questions it is
+meant for. So if a question asks for advice or a task (`ranking_features.wants_advice`), the asker's
+texts that state a preference or a standing instruction are looked up. The nearest preferences get
+at least ranks 3 and 7, and the nearest instructions ranks 4 and 5. The forms are data, by language
+(`preference_words.txt`). An instruction is a sentence that begins with its order; a preference is a
+phrase anywhere in a text.
+
+*Several questions* in one text take turns (`taking_turns`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import Enum
+from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,10 +47,14 @@ from worlddb.embed.embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
 from worlddb.language.answer_signs import AnswerCompany
+from worlddb.language.ranking_features import PREFERENCE_LIST, phrase_pattern, plain_text
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import Statement, asked_of, statement_of
+from worlddb.language.text_tokens import words
+from worlddb.language.word_forms import sections
 from worlddb.model.records import Node
 from worlddb.model.text_safety import FULL
+from worlddb.recall.ranker import Candidates, Scores, Weighed, standing_out
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.summary_view import SUMMARY, world_summaries
 from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
@@ -46,7 +62,6 @@ from worlddb.view.visibility import MEMBERSHIP, View, is_name_only
 if TYPE_CHECKING:
     from worlddb.recall.activation import Way
     from worlddb.recall.confidence import Lacking
-    from worlddb.recall.ranker import Candidates, Scores
 
 HITS_COMPARED_MAX = 20  # An update may rank low; with 40, none more is found (blind pairs).
 ANSWERS_MAX = 3
@@ -181,6 +196,11 @@ def _answers(
     return answers
 
 
+def _age(answer: _Answer) -> tuple[int, tuple[datetime, int]]:
+    """Return what a later answer has more of: trust, then time."""
+    return answer.trust, answer.since
+
+
 def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
     """Return which answer may have replaced which, by position, and how likely that is.
 
@@ -191,13 +211,15 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
     found: dict[tuple[int, int], float] = {}
     texts = [it.text for it in ranked]
     company = AnswerCompany(question, texts, static_vectors([question, *texts]))
+    speakers = [it.speaker for it in ranked]
+    places = {key: place for place, key in enumerate(sorted({_age(it) for it in ranked}))}
+    ages = [places[_age(it)] for it in ranked]
     for number, old in enumerate(ranked):
+        age, speaker = ages[number], speakers[number]
         later = [
             (place, new)
             for place, new in enumerate(ranked)
-            if new.speaker == old.speaker
-            and (old.trust, old.since) < (new.trust, new.since)
-            and new.text != old.text
+            if ages[place] > age and speakers[place] == speaker and new.text != old.text
         ]
         for _, new in later:
             if old.said.may_be_rival(new.said) and is_rival(old.said, new.said):
@@ -384,3 +406,103 @@ def taking_turns(rankings: Sequence[Ranking]) -> Ranking:
         names={row: names for own in reversed(rankings) for row, names in own.names.items()},
         stated=stated,
     )
+
+
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s*|\n+")
+_LETTERS = re.compile(r"\w")
+
+
+class PreferenceKind(Enum):
+    """What kind of wish a text states."""
+
+    ORDER = "a standing instruction: it holds for whatever it does not exclude"
+    PREFERENCE = "a preference: it holds for what it is about"
+
+
+def preference_in(text: str) -> PreferenceKind | None:
+    """Return which kind of wish a text states, if any."""
+    plain = plain_text(text)
+    found = phrase_pattern("prefers").search(plain)
+    if phrase_pattern("orders").search(plain):
+        for sentence in _SENTENCE.split(plain):
+            opening = _LETTERS.search(sentence)
+            if opening and phrase_pattern("orders").match(sentence, opening.start()):
+                return PreferenceKind.ORDER
+    return PreferenceKind.PREFERENCE if found else None
+
+
+@cache
+def preference_signs() -> frozenset[str]:
+    """Return tokens; a text with a preference has at least one of them, whatever its language."""
+    found = set()
+    for name, rows in sections("language", PREFERENCE_LIST).items():
+        code, _, part = name.partition(" ")
+        if part == "signs":
+            said = [word for row in rows for word in row]
+            # Of a script without spaces the pair of signs that a word begins with is enough.
+            found |= {
+                words(word)[1 if not word.isascii() and len(words(word)) > 1 else 0]
+                for word in said
+            }
+            if code in ("de", "es", "fr"):
+                found |= {words(word, code)[0] for word in said}
+    return frozenset(found)
+
+
+PLACES = {
+    PreferenceKind.PREFERENCE: ((2, 0.5), (6, 0.5)),
+    PreferenceKind.ORDER: ((3, -1.0), (4, -0.5)),
+}
+"""Where wishes go at the latest, counted from 0, and how near they must be: the two best hits stay
+first. Nearness is in standard deviations from the mean. A preference that is farther has another
+topic. A standing instruction seldom has the words of a task ("format code"), and there are few."""
+READ_MAX = 60  # texts with a sign of a preference that are read, the nearest to the question first
+COMPANY = 50  # candidates assumed at least: among three, one always stands out
+
+Texts = Callable[[Sequence[int]], Mapping[int, str]]
+"""Reads the contents at some places."""
+
+
+def with_preferences(
+    weighed: Weighed, found: Candidates, signed: NDArray[np.bool_] | None, texts: Texts, asker: str
+) -> Weighed:
+    """Return the scores with the nearest preferences lifted.
+
+    `signed` marks the candidates with a sign of a preference, if they are known.
+    """
+    near = _nearness(found)
+    own = np.array([speaker in ("", asker.casefold()) for speaker in found.speakers])[found.spoken]
+    likely = np.flatnonzero(own & (True if signed is None else signed))
+    likely = likely[np.argsort(-near[likely], kind="stable")][:READ_MAX]
+    wanted = _chosen(near, texts(likely.tolist()), likely.tolist())
+    if not wanted:
+        return weighed
+    lift = np.zeros(len(near))
+    others = np.sort(np.delete(weighed.scores, list(wanted.values())))[::-1]
+    for number, (place, at) in enumerate(sorted(wanted.items())):
+        before = place - number  # Of the others so many stay before it.
+        if before < len(others):
+            above = others[before - 1] if before else others[0] + 1.0
+            lift[at] = max(0.0, (above + others[before]) / 2 - weighed.scores[at])
+    parts = {**weighed.parts, "preference": lift}
+    return weighed._replace(scores=weighed.scores + lift, parts=parts)
+
+
+def _chosen(near: Scores, texts: Mapping[int, str], likely: Sequence[int]) -> dict[int, int]:
+    """Return which candidate gets each of the places, the nearest first."""
+    left = {kind: list(places) for kind, places in PLACES.items()}
+    found: dict[int, int] = {}
+    for at in likely:
+        kind = preference_in(texts.get(at, ""))
+        if kind is not None and left[kind] and near[at] > left[kind][0][1]:
+            found[left[kind].pop(0)[0]] = at
+    return found
+
+
+def _nearness(found: Candidates) -> Scores:
+    """Return how far each candidate stands out by meaning and by words."""
+    lanes = [found.lanes[name] for name in ("vector", "text") if name in found.lanes]
+    if not lanes:
+        return np.zeros(len(found.parents))
+    near: Scores = np.mean([standing_out(lane, 0.0, COMPANY) for lane in lanes], axis=0)
+    return near

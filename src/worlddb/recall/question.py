@@ -401,7 +401,8 @@ class HeldNames:
         held = self._interior
         found = {}
         for key in keys:
-            if places := held.names.get(key):  # Most stretches of a text are no name.
+            places = held.names.get(key)  # Most stretches of a text are no name.
+            if places and (len(places) <= BEARERS_MAX or self._within is not None):
                 rows = self.inside(held.rows[at] for at in places)
                 if 0 < len(rows) <= BEARERS_MAX:
                     found[key] = rows
@@ -423,7 +424,7 @@ class HeldNames:
 
     def inside(self, rows: Iterable[int]) -> set[int]:
         place, within = self._interior.place, self._within
-        return {row for row in rows if row in place and (within is None or within[place[row]])}
+        return {row for row in set(rows) & place.keys() if within is None or within[place[row]]}
 
     def keep(self, rows: Iterable[int]) -> set[int]:
         place, seen = self._interior.place, self._seen

@@ -199,6 +199,8 @@ def first_of_worlds(lanes: Mapping[str, Scores], parents: NDArray[np.int64]) -> 
     The ranks are those of the lanes, so no weight takes part. Empty with one or two worlds, where
     the first candidate would only confirm itself.
     """
+    if SCALARS.feedback_worlds > 1 and (parents == parents[:1]).all():
+        return []  # Of one world, as most candidates are: nothing need be ranked.
     fused = np.zeros(len(parents))
     for scores in (lanes[lane] for lane in ("text", "vector") if lane in lanes):
         rank = np.empty(len(parents))

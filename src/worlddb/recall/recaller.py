@@ -51,12 +51,13 @@ from worlddb.recall.hit_order import (
     WorldMembers,
     held_members,
     names_ranking,
+    preference_signs,
     stored_members,
     taking_turns,
+    with_preferences,
     with_worlds,
 )
 from worlddb.recall.hits import SPARE_HITS, Recall, hits_of
-from worlddb.recall.preferences import preference_signs, with_preferences
 from worlddb.recall.question import (
     DEFAULT_SETTINGS,
     HeldNames,

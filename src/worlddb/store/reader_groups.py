@@ -33,6 +33,7 @@ from worlddb.store.rows import (
     PremiseRow,
     ProposalScan,
     RecallRow,
+    ReferenceRow,
     RegistrationScan,
     StoredPool,
     StoredTokens,
@@ -226,6 +227,14 @@ class WorldTotals(Protocol):
 
     def saying(self, targets: Iterable[int], type_: str, said: Sequence[str]) -> list[int]:
         """Return undeleted edges of a type into nodes whose metadata has one of the JSON texts."""
+
+    def saying_of(
+        self, targets: Iterable[int], type_: str, said: Sequence[str]
+    ) -> dict[int, list[int]]:
+        """Return the same as `saying` for each of the nodes; of some it has none."""
+
+    def references(self, rows: Iterable[int]) -> list[ReferenceRow]:
+        """Return edges by row, without reading what their metadata say; for many at once."""
 
     def standing(
         self,

@@ -475,6 +475,18 @@ class CoverRow(NamedTuple):
     valid_to: int | None
 
 
+class ReferenceRow(NamedTuple):
+    """An edge as it is stored, without its type: `metadata` is JSON, times are numbers."""
+
+    row: int
+    id: bytes
+    source: int
+    target: int
+    valid_from: int
+    valid_to: int | None
+    metadata: str
+
+
 class ClaimEdge(NamedTuple):
     """The edge of a claim, and the times of the node that states it; without the values.
 

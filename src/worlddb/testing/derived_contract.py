@@ -400,6 +400,11 @@ class DerivedContract:
             late = 1 << 60  # Long after the test; its source has not ended then.
             text = '"inferred":true'
             assert sweep.saying([other], "causes", [text]) == [cause]
+            assert sweep.saying_of([home, other], "causes", [text]) == {other: [cause]}
+            (plain,) = sweep.references([cause])
+            assert (plain.source, plain.target, plain.metadata) == (home, other, f"{{{text}}}")
+            assert plain.id == reader.edges([cause])[0].edge.id
+            assert sweep.references([]) == []
             (found,) = sweep.standing([other], "causes", {text: ""}, (late, late))
             assert (found.row, found.source, found.topic, found.ends) == (cause, home, 0, None)
             assert (found.since, found.stands_for) == ("", "")

@@ -349,7 +349,7 @@ def rewrite(reader: Reader, registry: Registry, query: Query, moment: Moment) ->
     if registry.is_flat:  # Only the root has handlers of its own.
         return registry.rewritten(query, [ROOT_ID])
     worlds = [bytes(query.world or ROOT_ID)]
-    row = reader.node_row(worlds[0])
+    row = ROOT_ROW if query.world is None else reader.node_row(worlds[0])
     while row is not None and row != ROOT_ROW:
         row = reader.parents([row], moment.known).get(row)
         if row is not None:

@@ -282,7 +282,7 @@ class HandlerContext:
         encode_text(tier, "tier", limits.note_bytes_max)
         if isinstance(score, bool) or not isinstance(score, int | float) or not isfinite(score):
             raise InvalidInputError(f"score: give a finite number, not {score!r}")
-        edge_row = self._reconciler.find_edge(edge.id).row
+        edge_row = self._reconciler.row_of(edge)
         low, high = self._ends(edge)
         for row in reversed(self._writer.proposals(rows=[low])):
             if (row.low, row.high) != (low, high):
@@ -329,9 +329,15 @@ class HandlerContext:
 
     def _conflict(self, edge: Edge) -> tuple[int, ConflictRow | None]:
         """Return the row of an edge, and the conflict that it recorded."""
-        edge_row = self._reconciler.find_edge(edge.id).row
+        edge_row = self._reconciler.row_of(edge)
+        if edge_row > self._ledger.head.edges and not self._is_flagged(edge):
+            return edge_row, None  # It was written by this transaction.
         near = self._writer.conflicts(rows=[self._row(edge.source)])
         return edge_row, next((row for row in near if row.edge == edge_row), None)
+
+    def _is_flagged(self, edge: Edge) -> bool:
+        """Return whether this transaction has recorded a conflict of an edge."""
+        return any(it.kind == "flag" and it.id == edge.id for it in self._ledger.changes)
 
     def refuse(self, reason: str) -> NoReturn:
         raise RejectedError(reason, edge_type=self._edge.type if self._edge else None)

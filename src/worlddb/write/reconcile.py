@@ -41,6 +41,8 @@ from worlddb.write.node_rows import make_row, refuse_held
 
 EDGES_AT_ONCE = 50_000
 """Drafts held at once: fewer need more statements, more need more memory."""
+ENDS_EDGE = ("close_edge", "delete_edge")
+"""Changes of the journal after which an edge is another value."""
 CHAIN_MAX = 100
 """How deep handlers may call each other: no ontology needs more, and Python's stack is 1,000."""
 
@@ -79,7 +81,8 @@ class Reconciler:
         self._run(handler, "on_insert", edge)
         # The handler may have closed or deleted this very edge; return it as it is now.
         since = self.ledger.changes[changes:]
-        return self._edge(row) if any(change.id == edge.id for change in since) else edge
+        ended = (change.id for change in since if change.kind in ENDS_EDGE)
+        return self._edge(row) if edge.id in ended else edge
 
     def _new_edge(self, draft: EdgeDraft) -> Edge:
         """Return the edge that was just written, without reading it from the store."""
@@ -274,6 +277,11 @@ class Reconciler:
         edge = self._edge(found.row)
         self._run(handler, "on_delete", edge)
         return edge
+
+    def row_of(self, edge: Edge) -> int:
+        """Return the row of an edge; of the one that was written last, without reading it."""
+        new = self._newest
+        return new.row if new is not None and new.id == edge.id else self.find_edge(edge.id).row
 
     def find_edge(self, given: bytes | str) -> EdgeRow:
         """Return an edge by id or prefix, deleted or not.

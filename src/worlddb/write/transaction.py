@@ -404,8 +404,11 @@ class Transaction:
             ) from ledger.failure
         before = ledger.size
         try:
-            with self._store.translating():
+            try:
                 result = call(*args)
+            except Exception:
+                with self._store.translating():
+                    raise
             if ledger.failure is not None:
                 raise ledger.failure  # A handler failed, and its caller swallowed the error.
             return result

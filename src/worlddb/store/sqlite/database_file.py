@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -301,7 +300,9 @@ class FileSession(SqlSession):
     def insert(
         self, table: str, columns: Sequence[str], rows: Iterable[Any], conflict: str = ""
     ) -> None:
-        sql = _insert(table, tuple(columns), conflict)
+        sql = _INSERTS.get((table, conflict))
+        if sql is None:
+            sql = _INSERTS[table, conflict] = _insert(table, columns, conflict)
         if self._sums is None or table in SUMMED:
             self.executemany(sql, rows)
             return
@@ -346,8 +347,11 @@ class FileSession(SqlSession):
         return [row for (row,) in self._run(sql, values)]
 
 
-@cache
-def _insert(table: str, columns: tuple[str, ...], conflict: str) -> str:
+_INSERTS: dict[tuple[str, str], str] = {}
+"""The statements by table and conflict; each table has one list of columns."""
+
+
+def _insert(table: str, columns: Sequence[str], conflict: str) -> str:
     marks = ", ".join("?" * len(columns))
     sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
     return f"{sql} ON CONFLICT {conflict}" if conflict else sql

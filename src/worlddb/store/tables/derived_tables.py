@@ -166,12 +166,6 @@ class PageCache(dict[PageKey, "SetPage | None"]):
             for key in self.keys() - self.unwritten:
                 del self[key]
 
-    def change(self, key: PageKey, page: SetPage | None) -> None:
-        """Change a page; until the commit, the pages belong to no commit."""
-        self.at = None
-        self[key] = page
-        self.unwritten.add(key)
-
     def leads_to(self, seq: int, commit: bytes) -> None:
         """Record the commit that the transaction will become."""
         self.coming = (seq, commit)
@@ -249,9 +243,12 @@ class SetPagesWriter:
     def put_pages(
         self, world: int, kind: int, pages: Mapping[str, tuple[int, bytes] | None]
     ) -> None:
+        cache = self._cache
+        cache.at = None  # Until the commit, the pages belong to no commit.
         for path, page in pages.items():
-            changed = None if page is None else SetPage(bool(page[0]), page[1])
-            self._cache.change((world, kind, path), changed)
+            key = (world, kind, path)
+            cache[key] = None if page is None else SetPage(bool(page[0]), page[1])
+            cache.unwritten.add(key)
 
     def keep_changes(self, changes: Sequence[SetChange]) -> None:
         if not changes:

@@ -35,6 +35,7 @@ from worlddb.store.rows import (
     ProposalRow,
     ProposalScan,
     RecallRow,
+    ReferenceRow,
     RegistrationRow,
     RegistrationScan,
     SummaryEnd,
@@ -449,12 +450,30 @@ class WorldSweep:
 
         Metadata is canonical JSON, so a member can be searched as text.
         """
+        return sorted(row for rows in self.saying_of(targets, type_, said).values() for row in rows)
+
+    def saying_of(
+        self, targets: Iterable[int], type_: str, said: Sequence[str]
+    ) -> dict[int, list[int]]:
+        """Return the rows of the same edges by the node that they enter."""
         sql = (
-            f"SELECT row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
+            f"SELECT target, row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
             f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
         )
         values = (self._session.among(list(targets)), type_, *said)
-        return self._session.rows(sql, values) if said else []
+        found: dict[int, list[int]] = {}
+        for target, row in self._session.execute(sql, values) if said else ():
+            found.setdefault(target, []).append(row)
+        return found
+
+    def references(self, rows: Iterable[int]) -> list[ReferenceRow]:
+        """Return edges as they are stored: a tenth of the time that edges as values take."""
+        wanted = list(rows)
+        if not wanted:
+            return []
+        sql = f"SELECT {', '.join(ReferenceRow._fields)} FROM edges WHERE row {IN} ORDER BY row"
+        found = self._session.execute(sql, (self._session.among(wanted),))
+        return list(map(ReferenceRow._make, found))
 
     def standing(
         self,

@@ -451,7 +451,9 @@ class NodeTable:
         if len(rows) <= WARM_NEW_MAX:
             for new in rows:
                 if len(new.content) <= WARM_CHARS:
-                    warm.bodies[new.row] = BodyRow(*[getattr(new, at) for at in BodyRow._fields])
+                    place = new.type, new.parent, new.name, new.content
+                    times = new.valid_from, new.valid_to
+                    warm.bodies[new.row] = BodyRow(new.row, new.id, *place, *times)
 
     def insert_notes(self, rows: Sequence[NoteRow]) -> None:
         self._session.insert("notes", NoteRow._fields, rows)
