@@ -35,8 +35,10 @@ from worlddb.memory.prepared_write import PreparedWrite
 from worlddb.memory.results import Written
 from worlddb.model.text_safety import Origin
 
-TOGETHER_MAX = 32
-"""Writes of one group: the first waits for the last, about a twentieth of a second."""
+TOGETHER_MAX = 8
+"""Writes of one group. In a larger one the clients wait for the writer, then the writer for the
+clients; with some groups at once, each waits for the disk while the next is prepared."""
+SENT_FROM = 4  # Writes that a worker sends without waiting for the end of its step.
 READ_BYTES = 256 << 10  # Of one socket at once: some hundred writes.
 CALLERS_MAX = 10_000  # Callers that a link has named; they are cheap to name again.
 SEND_S_MAX = 10.0  # A worker that takes no answer for so long has stopped.
@@ -351,6 +353,8 @@ class GroupLink(asyncio.Protocol):
         self._numbers += 1
         self._messages.append((self._numbers, known, prepared))
         done = self._waiting[self._numbers] = loop.create_future()
+        if len(self._messages) >= SENT_FROM:
+            self._send()
         return await asyncio.shield(done)
 
     def close(self) -> None:
