@@ -328,13 +328,14 @@ class Query:
     type_edges: frozenset[str] = frozenset()
     summary_edges: frozenset[str] = frozenset()
 
-    def with_fields(self, **changes: Any) -> Query:
-        """Return the query with other values, as `dataclasses.replace` does in twice the time."""
-        return Query(**(dict(zip(_QUERY_FIELDS, _values_of(self), strict=True)) | changes))
-
 
 _QUERY_FIELDS = tuple(one.name for one in fields(Query))
 _values_of = attrgetter(*_QUERY_FIELDS)
+
+
+def with_fields(query: Query, **changes: Any) -> Query:
+    """Return a query with other values, as `dataclasses.replace` does in twice the time."""
+    return Query(**(dict(zip(_QUERY_FIELDS, _values_of(query), strict=True)) | changes))
 
 
 def encode_changes(changes: Sequence[Change]) -> str:

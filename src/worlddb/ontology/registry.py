@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from worlddb.errors import InvalidInputError, ProviderError, WorldDBError
 from worlddb.model.address import ROOT_ID, Id
 from worlddb.model.inputs import Limits, Plain, check_type, encode_text
-from worlddb.model.records import Edge, Op, Query
+from worlddb.model.records import Edge, Op, Query, with_fields
 from worlddb.ontology.edge_types import (
     EdgeHandler,
     WriteContext,
@@ -335,6 +335,9 @@ class Registry:
         usual = {type_: one for type_, one in self._defaults.items() if type_ not in absent}
         self.everywhere = usual | self._handlers(ROOT_ID) if self.is_flat else {}
         """Handlers of types that have the same handler in all worlds; `find` handles the others."""
+        has_own = not self.is_flat or bool(self._handlers(ROOT_ID))
+        self.usual_switches = {} if has_own else USUAL_SWITCHES
+        """`USUAL_SWITCHES` if all types are built-in, else empty."""
 
     def load(self, world: Id, handler: EdgeHandler) -> None:
         """Register `handler` for its type in `world` and its interior."""
@@ -438,7 +441,7 @@ class Registry:
             steps = (op.types for op in query.ops if op.kind == "traverse")
             walked = frozenset(type_ for types in steps for type_ in types)
             switches = _default_switches(walked, query.include_superseded, query.prefer_summaries)
-            return query.with_fields(**switches)
+            return with_fields(query, **switches)
         return _rewritten_by(self.visible(around), query)
 
     def is_functional(self, edge_type: str, worlds: Iterable[bytes]) -> bool:
@@ -519,3 +522,9 @@ def _rewritten(handler: EdgeHandler, query: Query) -> Query:
             "return the query that it got, or dataclasses.replace(query, …)"
         )
     return found
+
+
+USUAL_SWITCHES: Mapping[bool, Mapping[str, Any]] = {
+    ended: _default_switches(frozenset(), ended, False) for ended in (False, True)
+}
+"""How the built-in types rewrite a query without walks, by whether it includes ended nodes."""

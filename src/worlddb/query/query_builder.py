@@ -29,7 +29,7 @@ from worlddb.model.inputs import (
     encode_text,
     to_micros,
 )
-from worlddb.model.records import NOW, AsOf, Direction, Op, Query, TextMatch
+from worlddb.model.records import NOW, AsOf, Direction, Op, Query, TextMatch, with_fields
 from worlddb.ontology.registry import Registry
 from worlddb.query.pipeline import (
     SETTINGS,
@@ -405,7 +405,7 @@ class QueryBuilder:
         ops = tuple(
             op if given is None else replace(op, id=whole(given)) for op, given in self._steps
         )
-        return self._query.with_fields(seeds=tuple(map(whole, self._seeds)), ops=ops)
+        return with_fields(self._query, seeds=tuple(map(whole, self._seeds)), ops=ops)
 
     def _bounded_id(self, reader: Reader, given: str) -> Id:
         """Return the id with a prefix inside the bounds; ids outside are ignored."""

@@ -58,7 +58,7 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
     assert f"| {HEAD_S_MAX:.0f} s, {BODY_S_MAX:.0f} s |" in PAGE
     assert f"| connections | {CONNECTIONS_MAX:,};" in PAGE
     most = READERS_MAX, SEARCHERS_MAX, GROUPED_MAX, WRITERS_MAX, ASKING_MAX
-    at_once = "{} reads, {} recalls, {} short writes, {} other writes ({} if a model extracts)"
+    at_once = "{} reads, {} recall, {} short writes, {} other writes ({} if a model extracts)"
     at_once = at_once.format(*most)
     assert f"| {at_once}; the others wait up to {PATIENCE_S:.0f} s, then get 503 |" in PAGE
     assert (

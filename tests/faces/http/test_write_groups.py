@@ -17,17 +17,18 @@ import pytest
 
 from patience import until
 from worlddb import Memory
+from worlddb.faces.http import write_groups
 from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.served_stores import OneStore
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import WorkerStores, WriteLink, WriteServer
-from worlddb.faces.http.write_groups import group_address
+from worlddb.faces.http.write_groups import TOGETHER_MAX, group_address
 from worlddb.memory.writes import MemoryWriter
 from worlddb.store.commit_group import CommitGroup
 
 from .serving import Process, Site, serving, token
 
-CROWD = 24  # Connections that write at once; all of them fit into one group.
+CROWD = 24  # Connections that write at once; they need some groups.
 TOKENS = (
     *(token(f"key-{n}", bounds={"user_id": (f"u{n}",)}) for n in range(CROWD)),
     token("few", bounds={"user_id": ("few",)}, memories_per_day=3),
@@ -97,7 +98,7 @@ def test_requests_that_wait_together_share_a_commit(served: Served) -> None:
     assert {answer.status for answer in written} == {200}
     # The transaction in the way, the first write, and all that waited for it.
     assert len(served.sizes) < CROWD / 2
-    assert max(served.sizes) > CROWD / 2
+    assert max(served.sizes) > TOGETHER_MAX / 2
     for number, answer in enumerate(written):
         site = served.site.as_(f"key-{number}")
         (found,) = site.get("/v1/memories?types=Memory").data["memories"]
@@ -142,6 +143,19 @@ def test_a_bug_in_one_write_is_one_answer(
     assert [one.result().status for one in answers] == [200, 200, 200, 500, 200, 200]
     assert "secret" not in answers[3].result().body.decode()
     assert "a secret of the inside" in caplog.text
+
+
+def test_an_answer_that_cannot_be_made_leaves_the_thread_alive(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(result: Any) -> bytes:
+        raise ArithmeticError("no JSON")
+
+    site = served.site.as_("key-0")
+    with monkeypatch.context() as patch:
+        patch.setattr(write_groups, "json_of", broken)
+        assert site.post("/v1/memories", text="Note 1").status == 500
+    assert site.post("/v1/memories", text="Note 2").status == 200
 
 
 def test_the_quota_of_a_day_holds_inside_a_group(served: Served) -> None:

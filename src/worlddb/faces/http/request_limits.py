@@ -334,7 +334,9 @@ def _drop_one(connections: list[GuardedConnection]) -> None:
 # Few: SQLite releases the interpreter at each step and waits to get it back, so every further
 # running thread slows all of them down.
 READERS_MAX = 2
-SEARCHERS_MAX = 2  # As READERS_MAX, because a search reads.
+SEARCHERS_MAX = 1
+"""Recalls work for milliseconds each. With many at once the event loop comes last, on which writes
+are read and answered: under a hundred clients a write took up to twice as long with 2."""
 WRITERS_MAX = 4
 """The store takes one writer at a time, but those that wait for it share one fsync."""
 GROUPED_MAX = 8
