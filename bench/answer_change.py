@@ -21,9 +21,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,7 @@ RESAMPLES = 1_000  # for intervals of 95 %
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Array = NDArray[Any]
 
 
 class Table(NamedTuple):
@@ -211,7 +213,7 @@ def _later(
 # -- the fit ---------------------------------------------------------------------------------------
 
 
-def samples_of(table: Table) -> dict[str, NDArray]:
+def samples_of(table: Table) -> dict[str, Array]:
     """Return the arrays that the trainer takes, by name."""
     texts: dict[str, int] = {}
     for it in table.items:
@@ -266,7 +268,7 @@ def likely_of(table: Table) -> tuple[Floats, float]:
     return weights, float(np.quantile(sums, 1 - LIKELY_KEPT))
 
 
-def stacked(nets: Sequence[Mapping[str, NDArray]], likely: Floats) -> dict[str, NDArray]:
+def stacked(nets: Sequence[Mapping[str, Array]], likely: Floats) -> dict[str, Array]:
     """Return the numbers of some networks as `AnswerNetwork` takes them."""
     found = {name: np.stack([one[name] for one in nets]) for name in nets[0]}
     return found | {"likely": likely.astype(np.float32)}
@@ -304,7 +306,7 @@ def fit_signs(rows: Floats, labels: Floats, shares: Floats) -> list[Floats]:
     return values
 
 
-def fitted_without(table: Table, author: str, seeds: int) -> list[dict[str, NDArray]]:
+def fitted_without(table: Table, author: str, seeds: int) -> list[dict[str, Array]]:
     """Return networks fitted without the triples of an author."""
     from bench.answer_trainer import Samples, fitted  # PyTorch is needed for the fit alone.
 
@@ -359,17 +361,17 @@ def judge(table: Table, folder: Path, seeds: int) -> None:
         print(shown(author, chances[author] >= ENOUGH, labels[author]))
         print(shown("  other texts", others[author] >= ENOUGH, np.zeros(len(others[author]))))
         network = AnswerNetwork(_left_out(table, author, folder, seeds, likely), least, ENOUGH)
-        with_network(network, lambda author=author: end_to_end(sampled(table, author)))
+        with_network(network, partial(end_to_end, sampled(table, author)))
 
 
 def _left_out(
     table: Table, author: str, folder: Path, seeds: int, likely: Floats
-) -> dict[str, NDArray]:
+) -> dict[str, Array]:
     """Return the numbers of a fit without an author, kept in a folder."""
     path = folder / f"{author}.npz"
     if not path.is_file():
         nets = fitted_without(table, author, seeds)
-        np.savez(path, **stacked(nets, likely))
+        np.savez(path, allow_pickle=False, **stacked(nets, likely))
     with np.load(path) as numbers:
         return dict(numbers) | {"likely": likely}
 
@@ -407,7 +409,7 @@ def write(table: Table, path: Path | None) -> None:
     else:
         with np.load(path) as kept:
             numbers = dict(kept) | {"likely": likely.astype(np.float32)}
-    np.savez(NUMBERS, **{name: numbers[name] for name in sorted(numbers)})
+    np.savez(NUMBERS, allow_pickle=False, **{name: numbers[name] for name in sorted(numbers)})
     digest = hashlib.sha256()
     for name in FITTED:
         digest.update((DATA / name).read_bytes())
@@ -481,12 +483,14 @@ def asked_in_stores(items: Sequence[Triple]) -> list[Asked]:
                 plain = memory.recall(it.question, settings=RecallSettings(recency=False))
                 marks = [hit for hit in found_hits if hit.maybe_outdated or hit.outdated]
                 pair = it.older, it.newer
-                orders = [[hit.node.content for hit in hits] for hits in (found_hits, plain)]
+                told, bare = ([hit.node.content for hit in hits] for hits in (found_hits, plain))
                 answers.append(
                     Asked(
                         it,
-                        *(tuple(text for text in order if text in pair) for order in orders),
-                        *(order[0] for order in orders),
+                        tuple(text for text in told if text in pair),
+                        tuple(text for text in bare if text in pair),
+                        told[0],
+                        bare[0],
                         it.older in {hit.node.content for hit in marks},
                     )
                 )

@@ -73,7 +73,7 @@ class _Read(NamedTuple):
     there: torch.Tensor
 
 
-class _Network(nn.Module):
+class _Network(nn.Module):  # type: ignore[misc]  # PyTorch need not be installed.
     """The network of `recall/answer_network.py`, with an output for the kind of a triple."""
 
     def __init__(self, flags: int, signs: int, kinds: int) -> None:

@@ -15,7 +15,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from worlddb.language.statement import statement_of
 
@@ -165,9 +165,18 @@ def _kind(label: int) -> str:
 
 
 def blind(name: str) -> list[Triple]:
-    """Return the pairs of a file that is not fitted to."""
-    keys = "topic", "language", "question", "older", "newer", "label"
-    return [Triple(*(it[key] for key in keys)) for it in lines(name)]
+    """Return the pairs of a file that is not fitted to; some have their own names for the parts."""
+    return [
+        Triple(
+            it.get("topic", it["question"]),
+            it["language"],
+            it["question"],
+            it["older"] if "older" in it else it["old"],
+            it["newer"] if "newer" in it else it["new"],
+            it.get("label", int(it.get("kind") == "update")),
+        )
+        for it in lines(name)
+    ]
 
 
 def fitted(chance: random.Random) -> list[Triple]:
@@ -177,6 +186,6 @@ def fitted(chance: random.Random) -> list[Triple]:
     return [it for it in found if it.is_compared]
 
 
-def lines(name: str) -> list[dict]:
+def lines(name: str) -> list[dict[str, Any]]:
     """Return the objects of a file with one a line."""
     return [json.loads(it) for it in (DATA / name).read_text(encoding="utf-8").splitlines()]

@@ -292,7 +292,7 @@ def test_only_the_first_hits_are_compared_by_their_signs() -> None:
     )
     old, new, question = (
         "Our rent is 1,150 euros.",
-        "Rent is 1,240 euros now.",
+        "They put the rent up to 1,240 euros.",
         "How much is our rent?",
     )
     assert is_newer_answer(old, new, question)

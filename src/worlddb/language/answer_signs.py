@@ -13,8 +13,8 @@ alone; `recall/answer_network.py` weighs them.
 A1  Both the whole text and its best clause are compared: "Surprise, I like olives now."
 A2  Only closed classes of words (`statement_words.txt`) are known per language.
 A3  Equal questions and texts give equal signs, whatever the embedder.
-A4  A text that adds nothing to the older one is never a new answer, nor is a text without a name
-    that the question has and the older text lacks.
+A4  A text that adds nothing to the older one, or repeats it without news, is never a new answer,
+    nor is a text without a name that the question has and the older text lacks.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class _OlderAnswer:
         if any(new.stems.isdisjoint(stems) for stems in self.names_missed):
             return False
         tells = new.said.is_change or new.said.is_end or not _NOT.isdisjoint(new.forms)
-        return tells or not new.stems <= self.old.stems
+        return tells or not (new.stems <= self.old.stems or self.old.stems <= new.stems)
 
 
 class _LaterPart:
