@@ -21,7 +21,6 @@ from worlddb.faces.calls import CALLS
 from worlddb.faces.http import token_desk
 from worlddb.faces.server_calls import SERVER_CALLS
 from worlddb.memory import (
-    branch_keeper,
     endings,
     listings,
     memory,
@@ -30,8 +29,8 @@ from worlddb.memory import (
     receipts,
     scope_grants,
     scope_policies,
-    scoped_files,
     scoped_graph,
+    version_keepers,
     writes,
 )
 
@@ -40,16 +39,16 @@ HEAD = '''"""Types of the calls. Written by tests/client_stub.py; run it instead
 '''
 Method = ast.FunctionDef | ast.AsyncFunctionDef
 DECLARED = {*(call.name for call in CALLS), *client_calls.MEMORY_ONLY}
-PARTS = {
-    scoped_files: "ScopedFiles",
-    branch_keeper: "BranchKeeper",
-    scope_policies: "TrustKeeper",
-    scope_grants: "GrantKeeper",
-    reads: "MemoryReader",
-    writes: "MemoryWriter",
-    endings: "MemoryEnder",
-    scoped_graph: "ScopedGraph",
-}
+PARTS = (
+    (version_keepers, "ScopedFiles"),
+    (version_keepers, "BranchKeeper"),
+    (scope_policies, "TrustKeeper"),
+    (scope_grants, "GrantKeeper"),
+    (reads, "MemoryReader"),
+    (writes, "MemoryWriter"),
+    (endings, "MemoryEnder"),
+    (scoped_graph, "ScopedGraph"),
+)
 
 
 def methods(module: ModuleType, name: str) -> dict[str, Method]:
@@ -106,7 +105,7 @@ def remote(method: Method, declared: set[str]) -> Method:
 def classes() -> list[tuple[str, list[Method]]]:
     """Return the classes of the file with their methods."""
     ours: dict[str, Method] = {}
-    for module, name in PARTS.items():
+    for module, name in PARTS:
         ours |= methods(module, name)
     ours |= methods(scope_policies, "RetentionKeeper")
     for module in (listings, prompt_context, receipts):
@@ -149,7 +148,7 @@ def imports(text: str) -> str:
     homes = {"Memory": memory.__name__} | dict.fromkeys(
         ("Decision", "QueryInput"), scoped_graph.__name__
     )
-    for module in (token_desk, listings, prompt_context, receipts, *PARTS, memory):
+    for module in (token_desk, listings, prompt_context, receipts, *dict(PARTS), memory):
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.ImportFrom):
                 homes |= {name.name: str(node.module) for name in node.names}

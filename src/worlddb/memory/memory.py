@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 from worlddb.errors import InvalidInputError
 from worlddb.ingest.ingestion import check_when
 from worlddb.memory import listings, prompt_context, receipts
-from worlddb.memory.branch_keeper import BranchKeeper
 from worlddb.memory.endings import MemoryEnder
 from worlddb.memory.prepared_write import PreparedWrite, write_together
 from worlddb.memory.reads import MemoryReader
@@ -32,8 +31,8 @@ from worlddb.memory.results import Remembered, Written
 from worlddb.memory.scope_grants import GrantKeeper
 from worlddb.memory.scope_policies import RetentionKeeper, TrustKeeper
 from worlddb.memory.scope_view import CallerScopes
-from worlddb.memory.scoped_files import ScopedFiles, scope_files
 from worlddb.memory.scoped_graph import ScopedGraph
+from worlddb.memory.version_keepers import BranchKeeper, ScopedFiles, scope_files
 from worlddb.memory.writes import MemoryWriter
 from worlddb.model.inputs import ScopeIds, groups_of
 from worlddb.model.records import Extractor

@@ -335,6 +335,9 @@ class Registry:
         usual = {type_: one for type_, one in self._defaults.items() if type_ not in absent}
         self.everywhere = usual | self._handlers(ROOT_ID) if self.is_flat else {}
         """Handlers of types that have the same handler in all worlds; `find` handles the others."""
+        has_own = not self.is_flat or bool(self._handlers(ROOT_ID))
+        self.usual_switches = {} if has_own else USUAL_SWITCHES
+        """`USUAL_SWITCHES` if all types are built-in, else empty."""
 
     def load(self, world: Id, handler: EdgeHandler) -> None:
         """Register `handler` for its type in `world` and its interior."""
@@ -519,3 +522,9 @@ def _rewritten(handler: EdgeHandler, query: Query) -> Query:
             "return the query that it got, or dataclasses.replace(query, …)"
         )
     return found
+
+
+USUAL_SWITCHES: Mapping[bool, Mapping[str, Any]] = {
+    ended: _default_switches(frozenset(), ended, False) for ended in (False, True)
+}
+"""How the built-in types rewrite a query without walks, by whether it includes ended nodes."""

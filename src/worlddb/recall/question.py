@@ -67,6 +67,7 @@ from worlddb.view.visibility import (
     View,
     accepted_class,
     find_worlds,
+    follow_registrations,
     includes_ended,
     moment_of,
     rewrite,
@@ -461,9 +462,14 @@ def seen_question(
     """
     moment = moment_of(reader, query.as_of, now)
     before = query
+    follow_registrations(registry, reader)
     asked_in = _asked_in(reader, registry, worlds, within)
-    for world in asked_in:
-        query = rewrite(reader, registry, replace(query, world=world), moment)
+    if registry.usual_switches:
+        usual = registry.usual_switches[query.include_superseded]
+        query = replace(query, world=asked_in[-1], **usual)
+    else:
+        for world in asked_in:
+            query = rewrite(reader, registry, replace(query, world=world), moment)
     if query.world is not None and query.world != asked_in[-1]:
         worlds = find_worlds(reader, query.world)
     has_words = query.text == before.text or (query.text or "").strip()
