@@ -80,6 +80,15 @@ def test_the_same_document_again_writes_nothing(memory: Memory) -> None:
     assert (again.created, again.commit, again.id) == (False, None, first.id)
 
 
+def test_the_same_document_with_an_end_may_come_again(memory: Memory) -> None:
+    first = memory.write(document=sent(GUIDE), ttl="30d")
+    ends = memory.read(first.id).valid_to
+    for ttl in (None, "60d"):
+        again = memory.write(document=sent(GUIDE), ttl=ttl)
+        assert (again.created, again.id) == (False, first.id)
+    assert memory.read(first.id).valid_to == ends
+
+
 def test_a_changed_document_supersedes_only_what_changed(memory: Memory) -> None:
     first = memory.write(document=sent(GUIDE))
     before = {node.name: node.id for node in memory.db.children(first.id)}

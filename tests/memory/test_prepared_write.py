@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from worlddb.memory.prepared_write import PreparedWrite, redated
 from worlddb.memory.results import Written
 from worlddb.model.inputs import from_micros, to_micros
 from worlddb.model.records import Message
+from worlddb.store.sqlite.gate import Gate
 
 TEXTS = (
     "I moved to Paris.",
@@ -115,6 +117,29 @@ def test_a_commit_that_fails_is_the_error_of_each_write(memory: Memory) -> None:
     # One more than the texts, but who lives in Rome is in Paris no longer.
     assert len(memory.list(limit=100).memories) == len(TEXTS)
     assert memory.db.check() == []
+
+
+def test_writes_that_find_the_store_busy_wait_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float | None] = []
+    take = Gate.take
+
+    def noted(gate: Gate, turn: Any, timeout_s: float | None = None) -> None:
+        waits.append(timeout_s)
+        take(gate, turn, timeout_s)
+
+    path = tmp_path / "busy.db"
+    with Memory(path, embedder="none", recluster="off", busy_timeout_s=0.2) as memory:
+        group = [(memory, prepared(memory, text)) for text in TEXTS]
+        with ThreadPoolExecutor(1) as other, memory.db.transaction(actor="test") as tx:
+            tx.create_node(type="Topic", name="in the way")
+            with monkeypatch.context() as patch:
+                patch.setattr(Gate, "take", noted)
+                refused = other.submit(write_prepared, group).result()
+        assert all(isinstance(one, ConflictError) for one in refused)
+        assert waits == [0.2] + [0.0] * (len(TEXTS) - 1)
+        assert len(written(write_prepared(group))) == len(TEXTS)
 
 
 def test_a_text_that_waited_begins_after_the_commits_it_waited_for(memory: Memory) -> None:

@@ -48,7 +48,7 @@ class Marks:
         Raises:
             InvalidInputError: the end is not after the beginning.
         """
-        if self.expires is None:
+        if self.expires is None or not draft.nodes:
             return draft
         end = from_micros(self.expires)
         begins = draft.nodes[0].valid_from

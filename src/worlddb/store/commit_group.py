@@ -18,6 +18,7 @@ that no other thread will commit.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -74,12 +75,16 @@ class CommitGroup:
 
 
 class GatheredBlocks:
-    """The groups of the blocks that one thread writes without waiting for each."""
+    """The groups of the blocks that one thread writes without waiting for each.
 
-    __slots__ = ("_told", "groups")
+    `began` is when the last block got its turn; at first, when the gathering began.
+    """
+
+    __slots__ = ("_told", "began", "groups")
 
     def __init__(self) -> None:
         self.groups: list[CommitGroup] = []
+        self.began = time.monotonic()
         self._told = 0
 
     def note(self, group: CommitGroup) -> None:
@@ -125,10 +130,13 @@ class SharedCommit:
         group = self._open
         if group is None:
             self._transaction.begin()
-            return CommitGroup()
-        self._clear(group)
-        group.in_block = True
-        self._transaction.begin_block()
+            group = CommitGroup()
+        else:
+            self._clear(group)
+            group.in_block = True
+            self._transaction.begin_block()
+        if gathered := self._gathered.get(threading.get_ident()):
+            gathered.began = time.monotonic()
         return group
 
     def hand_in(self, group: CommitGroup, turn: Turn, mark: Mark | None, stays: bool) -> None:
@@ -169,6 +177,16 @@ class SharedCommit:
                 for group in gathered.groups:
                     if not group.is_over:
                         self._settle(group)
+
+    def patience_s(self, full_s: float) -> float:
+        """Return how long a block may wait for its turn.
+
+        If a gathered block has waited in vain for the full time, the next ones do not wait: all
+        their callers have waited with it.
+        """
+        gathered = self._gathered.get(threading.get_ident())
+        is_used_up = gathered is not None and time.monotonic() - gathered.began >= full_s
+        return 0.0 if is_used_up else full_s
 
     def take_back(self, turn: Turn, error: BaseException) -> None:
         """Undo only the block of a failed writer."""

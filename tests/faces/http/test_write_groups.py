@@ -17,6 +17,7 @@ import pytest
 
 from patience import until
 from worlddb import Memory
+from worlddb.faces.http import write_groups
 from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.served_stores import OneStore
 from worlddb.faces.http.token_file import TokenUses
@@ -142,6 +143,19 @@ def test_a_bug_in_one_write_is_one_answer(
     assert [one.result().status for one in answers] == [200, 200, 200, 500, 200, 200]
     assert "secret" not in answers[3].result().body.decode()
     assert "a secret of the inside" in caplog.text
+
+
+def test_an_answer_that_cannot_be_made_leaves_the_thread_alive(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(result: Any) -> bytes:
+        raise ArithmeticError("no JSON")
+
+    site = served.site.as_("key-0")
+    with monkeypatch.context() as patch:
+        patch.setattr(write_groups, "json_of", broken)
+        assert site.post("/v1/memories", text="Note 1").status == 500
+    assert site.post("/v1/memories", text="Note 2").status == 200
 
 
 def test_the_quota_of_a_day_holds_inside_a_group(served: Served) -> None:

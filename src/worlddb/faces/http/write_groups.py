@@ -51,7 +51,6 @@ WRITER_GONE = (
     "the process that writes has ended; a write of this moment is stored or not: try again with "
     "the same idempotency key"
 )
-Result = Written | Exception
 Answer = tuple[str, Any]
 """The name of an error and its content, or "" and the result."""
 
@@ -84,9 +83,9 @@ def error_of_answer(problem: str, content: Any) -> Exception:
     return made
 
 
-def carry_out(writes: Sequence[tuple[CallerMemory, PreparedWrite]]) -> list[Result]:
-    """Carry out writes in their order and commit them together; return result or error of each."""
-    results: dict[int, Result] = {}
+def carry_out(writes: Sequence[tuple[CallerMemory, PreparedWrite]]) -> list[bytes | Exception]:
+    """Carry out writes in their order and commit them together; return JSON or error of each."""
+    results: dict[int, bytes | Exception] = {}
     admitted: list[int] = []
     for number, (caller, _) in enumerate(writes):
         try:
@@ -94,14 +93,23 @@ def carry_out(writes: Sequence[tuple[CallerMemory, PreparedWrite]]) -> list[Resu
             admitted.append(number)
         except Exception as error:  # It is the answer to this write alone.
             results[number] = error
-    done: Sequence[Result]
+    done: Sequence[Written | Exception]
     try:
         done = write_prepared([(writes[at][0].memory, writes[at][1]) for at in admitted])
     except Exception as error:
         done = [error] * len(admitted)
     for number, result in zip(admitted, done, strict=True):
-        results[number] = writes[number][0].settle(result)
+        results[number] = _settled(writes[number][0], result)
     return [results[number] for number in range(len(writes))]
+
+
+def _settled(caller: CallerMemory, result: Written | Exception) -> bytes | Exception:
+    """Return the answer to a write. Any error is its own: the thread serves all writes."""
+    try:
+        settled = caller.settle(result)
+        return settled if isinstance(settled, Exception) else json_of(settled)
+    except Exception as error:
+        return error
 
 
 class GroupWriter(Protocol):
@@ -164,8 +172,7 @@ class GroupThread:
             is_open = len(group) == len(given)
             if not group:
                 return
-            results = carry_out([(one.caller, one.prepared) for one in group])
-            answers = [one if isinstance(one, Exception) else json_of(one) for one in results]
+            answers = carry_out([(one.caller, one.prepared) for one in group])
             told = [(one.done, answer) for one, answer in zip(group, answers, strict=True)]
             # The loop may have ended, and then nobody waits for the results.
             with suppress(RuntimeError):
@@ -286,15 +293,11 @@ class GroupServer:
             self._drop(link)
         return found
 
-    def _answer(self, group: Sequence[_Sent], results: Sequence[Result]) -> None:
+    def _answer(self, group: Sequence[_Sent], results: Sequence[bytes | Exception]) -> None:
         """Send all answers of a group, those of one worker together."""
         frames: dict[_Link, list[tuple[int, Answer]]] = {}
         for one, result in zip(group, results, strict=True):
-            answer: Answer
-            if isinstance(result, Exception):
-                answer = answer_of_error(result)
-            else:
-                answer = "", json_of(result)
+            answer = answer_of_error(result) if isinstance(result, Exception) else ("", result)
             frames.setdefault(one.link, []).append((one.number, answer))
         for link, answers in frames.items():
             try:
@@ -360,14 +363,17 @@ class GroupLink(asyncio.Protocol):
             self._transport.close()
 
     async def _open(self) -> None:
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._connect())
+        opening = self._opening
+        if opening is None:
+            opening = self._opening = asyncio.create_task(self._connect())
         try:
-            await asyncio.shield(self._opening)
+            await asyncio.shield(opening)
         except OSError:
             raise StorageError("the process that writes has ended; try again later") from None
         finally:
-            self._opening = None
+            # If only this request was cancelled, the others must not open a second connection.
+            if opening.done() and self._opening is opening:
+                self._opening = None
 
     async def _connect(self) -> None:
         await asyncio.get_running_loop().create_unix_connection(lambda: self, self._address)

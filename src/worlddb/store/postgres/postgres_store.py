@@ -420,6 +420,7 @@ class PostgresStore:
         if self.read_only:
             raise StorageError(f"{self.path}: {self.why_read_only}")
         turn, shared = self._gate.turn(joins), self._shared
+        patience_s = shared.patience_s(patience_s)
         with server_errors(self.path):
             try:
                 self._gate.take(turn, patience_s)

@@ -193,9 +193,9 @@ class Gate:
         self.check_open()
         self._turns[turn] = None
         if not self._wait_for_turn(turn, patience_s):
+            waited = f"longer than {patience_s:g} s" if patience_s else "too long"
             raise ConflictError(
-                f"{self._path}: another thread's transaction took longer than "
-                f"{patience_s:g} s; try again"
+                f"{self._path}: another thread's transaction took {waited}; try again"
             )
         self.check_open()
 

@@ -378,6 +378,8 @@ class SqliteStore:
     ) -> Iterator[apsw.Connection]:
         """Yield the writing connection in a transaction that commits completely or not at all."""
         turn, shared = self._gate.turn(joins), self._shared
+        patience_s = self._options.busy_timeout_s if patience_s is None else patience_s
+        patience_s = shared.patience_s(patience_s)
         if self._checkpointer is not None:
             self._checkpointer.let_catch_up()
         try:
@@ -404,7 +406,7 @@ class SqliteStore:
             self._gate.pass_on(turn)
         shared.wait(group, turn)
 
-    def _prepared(self, patience_s: float | None, is_derived: bool, joins: bool) -> apsw.Connection:
+    def _prepared(self, patience_s: float, is_derived: bool, joins: bool) -> apsw.Connection:
         """Return the writing connection after cleaning up what an interrupt left."""
         if joins and self._shared.is_open:
             return self._writer
@@ -416,7 +418,6 @@ class SqliteStore:
             self._renew_writer()
         con = self._writer
         PAGE_BUDGET.share(con)
-        patience_s = self._options.busy_timeout_s if patience_s is None else patience_s
         if self._settings != (patience_s, is_derived):
             self._settings = None
             con.set_busy_timeout(int(patience_s * 1000))
@@ -509,7 +510,7 @@ class SqliteStore:
             what = "a store in memory" if self.path == MEMORY else "a branch"
             raise StorageError(f"{self.path}: {what} cannot be branched; branch a store in a file")
         with translated(self.path), self._gate.writing():
-            writer = self._prepared(None, is_derived=False, joins=False)
+            writer = self._prepared(self._options.busy_timeout_s, is_derived=False, joins=False)
             writer.execute("BEGIN IMMEDIATE")
             try:
                 head = TableReader(FileSession(writer, self._context)).head()
