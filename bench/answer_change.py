@@ -59,8 +59,8 @@ SHARES = {
 }
 """What a triple counts, by where it comes from."""
 ENOUGH = 0.63
-"""From which probability on a pair counts: 2 % of the decoys of the everyday author do, in a fit
-without that author, and 4 % of those of all authors. It was .75 for an earlier network."""
+"""From which probability on a pair counts: so do 2 % of the decoys of the everyday author, in a fit
+without that author. The first three blind files were in sight when it was chosen."""
 LIKELY_KEPT = 0.8  # share of the updates that the quick signs let through
 TOUCHED = 0.02  # share of the decoys of left-out authors that may be taken for updates
 LINES_ASKED = 200  # of each author, end to end
