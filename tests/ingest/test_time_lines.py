@@ -209,3 +209,19 @@ def test_any_order_of_dated_and_plain_statements_gives_one_time_line() -> None:
 
 def by_day(said: tuple[str, int]) -> int:
     return said[1]
+
+
+@pytest.mark.parametrize("later", ["2020-05-01T10:00:00Z", "2090-05-01T10:00:00Z"])
+def test_an_ended_text_said_again_for_an_earlier_time_is_written(later: str) -> None:
+    """Statements of one instant end one another; which of them stays depends on their ids."""
+    cities = ("Rome", "Paris", "Oslo")
+    for again in [f"I live in {city}." for city in cities] * 4:
+        with Memory(":memory:", embedder="none") as memory:
+            for city in cities:
+                memory.write(f"I live in {city}.", at=later)
+            [last] = memory.recall("Where do I live?", as_of="2091-01-01T10:00:00Z")
+            if last.node.content != again:
+                memory.write(again, at="2015-01-01T10:00:00Z")
+                [then] = memory.recall("Where do I live?", as_of="2016-01-01T10:00:00Z")
+                assert then.node.content == again
+            assert memory.db.check() == []

@@ -458,7 +458,8 @@ def replaced_memories(
     """Remove the texts that drafted ones replace from `known`; return them by key.
 
     These are texts that end before the drafted ones, and less trusted texts that a more trusted
-    speaker confirms.
+    speaker confirms. A text that begins after the drafted one follows it, and is not replaced: its
+    successors may have ended the drafted one already.
     """
     found: dict[str, Id] = {}
     for node in draft.nodes:
@@ -470,7 +471,9 @@ def replaced_memories(
             ends = there.valid_to
             is_longer = ends is not None and (node.valid_to is None or ends < node.valid_to)
             if is_longer or (there.origins and confirms(reader, there, given)):
-                found[node.key] = known.pop(node.key)
+                old = known.pop(node.key)
+                if node.valid_from is None or node.valid_from >= there.valid_from:
+                    found[node.key] = old
                 for part in draft.nodes:
                     if part.parent == node.key:
                         known.pop(part.key, None)
