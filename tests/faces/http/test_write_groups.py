@@ -201,6 +201,19 @@ def test_what_nobody_can_read_ends_one_connection_alone(
     assert "a worker sent what cannot be read" in caplog.text
 
 
+def test_a_locked_store_does_not_keep_the_writer_from_ending(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if served.writer is None:
+        return
+    monkeypatch.setattr(write_groups, "ENDING_S_MAX", 0.1)
+    with served.queued(
+        [lambda: served.site.as_("key-0").post("/v1/memories", text="Note")]
+    ) as answers:
+        served.writer.close()
+        assert not answers[0].done()
+
+
 def test_a_worker_whose_writer_has_ended_refuses_to_write(tmp_path: Path) -> None:
     with ExitStack() as closing:
         memory = closing.enter_context(Memory(tmp_path / "m.db", embedder="none"))
