@@ -375,9 +375,13 @@ def prepare_write(memory: Memory, **arguments: Any) -> PreparedWrite | None:
     return memory._writer.prepare(**arguments)
 
 
-def write_prepared(pairs: Sequence[tuple[Memory, PreparedWrite]]) -> list[Written | Exception]:
+def write_prepared(
+    pairs: Sequence[tuple[Memory, PreparedWrite]],
+    on_commit: Callable[[float], None] = lambda seconds: None,
+) -> list[Written | Exception]:
     """Carry out prepared writes of one store in their order, and commit them together.
 
     Each has its own commit, and its own result or error. They are durable when this returns.
+    `on_commit` is told how long the COMMIT took.
     """
-    return write_together([(memory._writer, prepared) for memory, prepared in pairs])
+    return write_together([(memory._writer, prepared) for memory, prepared in pairs], on_commit)

@@ -8,6 +8,7 @@ or process can do it, while one writer stages many and commits them together (`w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -156,10 +157,12 @@ def redated(read: DatedDraft, at: int) -> DatedDraft | None:
 
 def write_together(
     pairs: Sequence[tuple[MemoryWriter, PreparedWrite]],
+    on_commit: Callable[[float], None] = lambda seconds: None,
 ) -> list[Written | Exception]:
     """Carry out prepared writes of one store in their order, and commit them together.
 
-    Each has its own commit and its own error. They are durable when this returns.
+    Each has its own commit and its own error. They are durable when this returns. `on_commit` is
+    told how long the COMMIT took.
     """
     if not pairs:
         return []
@@ -173,6 +176,8 @@ def write_together(
             except Exception as error:  # It is the answer to this write alone.
                 one = error
             staged.append((one, gathered.landing()))
+        began = time.perf_counter()
+    on_commit(time.perf_counter() - began)
     results: list[Written | Exception] = []
     for (writer, _), (one, landing) in zip(pairs, staged, strict=True):
         try:

@@ -22,7 +22,12 @@ from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.served_stores import OneStore
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import WorkerStores, WriteLink, WriteServer
-from worlddb.faces.http.write_groups import TOGETHER_MAX, group_address
+from worlddb.faces.http.write_groups import (
+    TOGETHER_MAX,
+    TOGETHER_MIN,
+    GroupSize,
+    group_address,
+)
 from worlddb.memory.writes import MemoryWriter
 from worlddb.store.commit_group import CommitGroup
 
@@ -103,12 +108,27 @@ def test_requests_that_wait_together_share_a_commit(served: Served) -> None:
     assert {answer.status for answer in written} == {200}
     # The transaction in the way, the first write, and all that waited for it.
     assert len(served.sizes) < CROWD / 2
-    assert max(served.sizes) > TOGETHER_MAX / 2
+    assert max(served.sizes) > TOGETHER_MIN / 2
     for number, answer in enumerate(written):
         site = served.site.as_(f"key-{number}")
         (found,) = site.get("/v1/memories?types=Memory").data["memories"]
         assert (found["id"], found["text"]) == (answer.data["id"], f"Note {number}")
     assert served.memory.db.check() == []
+
+
+def test_groups_grow_on_a_slow_disk_alone() -> None:
+    size = GroupSize()
+    for _ in range(9):
+        size.note(size.most - 1, 0.02, 0.01)
+    assert size.most == TOGETHER_MIN  # Nobody else waited.
+    for _ in range(9):
+        size.note(size.most, 0.02, 0.01)
+    assert size.most == TOGETHER_MAX
+    size.note(size.most, 0.02, 0.004)
+    assert size.most == TOGETHER_MAX
+    for _ in range(9):
+        size.note(size.most, 0.02, 0.001)
+    assert size.most == TOGETHER_MIN
 
 
 def test_what_is_refused_leaves_the_others_of_its_group(served: Served) -> None:

@@ -20,6 +20,7 @@ import pickle
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -35,9 +36,13 @@ from worlddb.memory.prepared_write import PreparedWrite
 from worlddb.memory.results import Written
 from worlddb.model.text_safety import Origin
 
-TOGETHER_MAX = 8
-"""Writes of one group. In a larger one the clients wait for the writer, then the writer for the
-clients; with some groups at once, each waits for the disk while the next is prepared."""
+TOGETHER_MIN = 8
+"""Writes of one group on a fast disk. In a larger group all clients wait for the writer, then the
+writer waits for the clients."""
+TOGETHER_MAX = 32
+"""Writes of one group on a slow disk, which must not wait for it too often."""
+SLOW_SHARE = 0.25  # Of a group's time: a COMMIT that takes more makes the groups larger.
+FAST_SHARE = 0.1  # A COMMIT that takes less makes them smaller.
 SENT_FROM = 4  # Writes that a worker sends without waiting for the end of its step.
 READ_BYTES = 256 << 10  # Of one socket at once: some hundred writes.
 CALLERS_MAX = 10_000  # Callers that a link has named; they are cheap to name again.
@@ -84,8 +89,28 @@ def error_of_answer(problem: str, content: Any) -> Exception:
     return made
 
 
-def carry_out(writes: Sequence[tuple[CallerMemory, PreparedWrite]]) -> list[bytes | Exception]:
+class GroupSize:
+    """How many writes are committed together: the fewer, the faster the disk is."""
+
+    def __init__(self) -> None:
+        self.most = TOGETHER_MIN
+
+    def note(self, writes: int, took_s: float, commit_s: float) -> None:
+        """Follow what a group took, and what of it the COMMIT took."""
+        if writes < self.most or took_s <= 0:
+            return  # Fewer waited than would have been taken.
+        share = commit_s / took_s
+        if share > SLOW_SHARE:
+            self.most = min(2 * self.most, TOGETHER_MAX)
+        elif share < FAST_SHARE:
+            self.most = max(self.most // 2, TOGETHER_MIN)
+
+
+def carry_out(
+    writes: Sequence[tuple[CallerMemory, PreparedWrite]], size: GroupSize
+) -> list[bytes | Exception]:
     """Carry out writes in their order and commit them together; return JSON or error of each."""
+    began, commits_s = time.perf_counter(), [0.0]
     results: dict[int, bytes | Exception] = {}
     admitted: list[int] = []
     for number, (caller, _) in enumerate(writes):
@@ -96,11 +121,13 @@ def carry_out(writes: Sequence[tuple[CallerMemory, PreparedWrite]]) -> list[byte
             results[number] = error
     done: Sequence[Written | Exception]
     try:
-        done = write_prepared([(writes[at][0].memory, writes[at][1]) for at in admitted])
+        pairs = [(writes[at][0].memory, writes[at][1]) for at in admitted]
+        done = write_prepared(pairs, commits_s.append)
     except Exception as error:
         done = [error] * len(admitted)
     for number, result in zip(admitted, done, strict=True):
         results[number] = _settled(writes[number][0], result)
+    size.note(len(writes), time.perf_counter() - began, commits_s[-1])
     return [results[number] for number in range(len(writes))]
 
 
@@ -163,17 +190,17 @@ class GroupThread:
             self._queue.put(None)
 
     def _run(self) -> None:
-        is_open = True
+        is_open, size = True, GroupSize()
         while is_open:
             given = [self._queue.get()]
             with suppress(Empty):
-                while len(given) < TOGETHER_MAX:
+                while len(given) < size.most:
                     given.append(self._queue.get_nowait())
             group = [one for one in given if one is not None]
             is_open = len(group) == len(given)
             if not group:
                 return
-            answers = carry_out([(one.caller, one.prepared) for one in group])
+            answers = carry_out([(one.caller, one.prepared) for one in group], size)
             told = [(one.done, answer) for one, answer in zip(group, answers, strict=True)]
             # The loop may have ended, and then nobody waits for the results.
             with suppress(RuntimeError):
@@ -269,6 +296,7 @@ class GroupServer:
 
     def _serve(self) -> None:
         waiting: list[_Sent] = []
+        size = GroupSize()
         while True:
             for key, _ in self._selector.select(0 if waiting else None):
                 if key.fileobj is self._woken:
@@ -280,9 +308,10 @@ class GroupServer:
                         self._selector.register(connection, selectors.EVENT_READ, _Link(connection))
                 else:
                     waiting += self._read(key.data)
-            group, waiting = waiting[:TOGETHER_MAX], waiting[TOGETHER_MAX:]
+            group, waiting = waiting[: size.most], waiting[size.most :]
             if group:
-                self._answer(group, carry_out([(one.caller, one.prepared) for one in group]))
+                writes = [(one.caller, one.prepared) for one in group]
+                self._answer(group, carry_out(writes, size))
 
     def _read(self, link: _Link) -> list[_Sent]:
         """Return the writes that a worker has sent."""
