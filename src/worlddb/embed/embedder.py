@@ -275,7 +275,7 @@ class WordLlamaEmbedder:
         said = list({word for text in texts for word in _PLAIN.findall(text[:READ_CHARS].lower())})
         if not words:
             return []
-        own = self._sums([it.lower() for it in words])
+        own = word_sums([it.lower() for it in words])
         lengths = np.linalg.norm(own, axis=1)
         tells = np.clip((lengths - LENGTH_VAGUE) / (LENGTH_TELLING - LENGTH_VAGUE), TELLS_MIN, 1)
         near = (unit(own) @ self.word_vectors(said).T).max(axis=1) if said else np.zeros(len(own))
@@ -284,16 +284,7 @@ class WordLlamaEmbedder:
 
     def word_vectors(self, words: Sequence[str]) -> Vectors:
         """Return one unit vector per word, at least one; only static models have this method."""
-        return unit(self._sums(words))
-
-    def _sums(self, words: Sequence[str]) -> Vectors:
-        """Return the sum of the token vectors of each word, at least one word."""
-        model = loaded_model()
-        ids = [model.tokenizer.encode(word) or [0] for word in words]
-        starts = np.cumsum([0, *(len(them) for them in ids[:-1])])
-        flat = [number for them in ids for number in them]
-        sums: Vectors = np.add.reduceat(model.table.take(flat, axis=0), starts, axis=0)
-        return sums
+        return unit(word_sums(words))
 
     def embed_weighed(self, words: Sequence[str], weights: Sequence[float]) -> Vectors:
         """Return one unit vector of weighted words, or zero if all weights are zero.
@@ -310,6 +301,16 @@ class WordLlamaEmbedder:
             total[0] += weight * model.sum_of(ids[:TOKENS_AT_ONCE])
         vector: Vectors = unit(total)[0]
         return vector
+
+
+def word_sums(words: Sequence[str]) -> Vectors:
+    """Return the sum of the token vectors of each word, at least one word."""
+    model = loaded_model()
+    ids = [model.tokenizer.encode(word) or [0] for word in words]
+    starts = np.cumsum([0, *(len(them) for them in ids[:-1])])
+    flat = [number for them in ids for number in them]
+    sums: Vectors = np.add.reduceat(model.table.take(flat, axis=0), starts, axis=0)
+    return sums
 
 
 def static_vectors(texts: Sequence[str]) -> Vectors | None:

@@ -6,7 +6,7 @@
 
 Two hits answer alike if they are one frame with two values ("The code is 2204", "The code is
 7719"; `language/statement.py`), or if the later one likely answers the question anew
-(`language/answer_signs.py`), in the company of all hits that are compared. Both stay. The older hit
+(`answer_network.py`), in the company of all hits that are compared. Both stay. The older hit
 says which hit may have replaced it, and the later one is as sure as the older one was.
 
 N1  Only texts of one speaker in one place are compared: another user's alarm has another code.
@@ -43,10 +43,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.embed.embedder import static_vectors
 from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
-from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.ranking_features import PREFERENCE_LIST, phrase_pattern, plain_text
 from worlddb.language.rival_frames import is_rival
 from worlddb.language.statement import Statement, asked_of, statement_of
@@ -54,6 +52,7 @@ from worlddb.language.text_tokens import words
 from worlddb.language.word_forms import sections
 from worlddb.model.records import Node
 from worlddb.model.text_safety import FULL
+from worlddb.recall.answer_network import enough, new_answers
 from worlddb.recall.ranker import Candidates, Scores, Weighed, standing_out
 from worlddb.store.rows import ROOT_ROW
 from worlddb.view.summary_view import SUMMARY, world_summaries
@@ -209,27 +208,28 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
     must itself be among the first few; a memory may rank lower.
     """
     found: dict[tuple[int, int], float] = {}
-    texts = [it.text for it in ranked]
-    company = AnswerCompany(question, texts, static_vectors([question, *texts]))
+    pairs: list[tuple[int, int]] = []
     speakers = [it.speaker for it in ranked]
     places = {key: place for place, key in enumerate(sorted({_age(it) for it in ranked}))}
     ages = [places[_age(it)] for it in ranked]
     for number, old in enumerate(ranked):
         age, speaker = ages[number], speakers[number]
-        later = [
-            (place, new)
-            for place, new in enumerate(ranked)
-            if ages[place] > age and speakers[place] == speaker and new.text != old.text
-        ]
-        for _, new in later:
+        for place, new in enumerate(ranked):
+            if ages[place] <= age or speakers[place] != speaker or new.text == old.text:
+                continue
             if old.said.may_be_rival(new.said) and is_rival(old.said, new.said):
                 found[old.at, new.at] = 1.0
-        if number < ANSWERS_MAX:
-            near = [it for it in later if it[0] < ANSWERS_MAX or it[1].speaker[0] != TURN]
-            chances = company.probabilities(number, [place for place, _ in near])
-            for (_, new), chance in zip(near, chances, strict=True):
-                if chance >= (company.enough if new.trust == old.trust else TRUSTED_ENOUGH):
-                    found.setdefault((old.at, new.at), chance)
+            elif number < ANSWERS_MAX and (place < ANSWERS_MAX or speaker[0] != TURN):
+                pairs.append((number, place))
+    chances = new_answers(question, [it.text for it in ranked], pairs) if pairs else {}
+    best: dict[int, float] = {}
+    for (number, _), chance in chances.items():
+        best[number] = max(chance, best.get(number, 0.0))
+    for (number, place), chance in chances.items():
+        old, new = ranked[number], ranked[place]
+        least = enough() if new.trust == old.trust else TRUSTED_ENOUGH
+        if chance >= least and chance == best[number]:
+            found[old.at, new.at] = chance
     return found
 
 
