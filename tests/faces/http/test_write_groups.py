@@ -49,6 +49,11 @@ class Served:
         self.sizes = sizes
         self.writer = writer
 
+    def writers(self) -> int:
+        """Return how many writers stand in the queue of the store, with the present one."""
+        store: Any = self.memory.db.engine.store
+        return len(store._gate._turns)
+
     @contextmanager
     def queued(self, calls: list[Any]) -> Iterator[list[Any]]:
         """Queue calls behind a transaction, so that one group carries them out."""
@@ -57,7 +62,7 @@ class Served:
                 tx.create_node(type="Topic", name=f"in the way {len(self.sizes)}")
                 # The first is taken alone and waits; the others wait for it.
                 answers = [pool.submit(calls[0])]
-                until(lambda: len(self.memory.db.engine.store._gate._turns) == 2)  # type: ignore[attr-defined]
+                until(lambda: self.writers() == 2)
                 answers += [pool.submit(call) for call in calls[1:]]
                 yield answers
             for answer in answers:
@@ -219,6 +224,18 @@ def test_what_nobody_can_read_ends_one_connection_alone(
             assert other.recv(1) == b""
     assert served.site.as_("key-0").post("/v1/memories", text="I like tea").status == 200
     assert "a worker sent what cannot be read" in caplog.text
+
+
+def test_a_locked_store_does_not_keep_the_writer_from_ending(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if served.writer is None:
+        return
+    monkeypatch.setattr(write_groups, "ENDING_S_MAX", 0.1)
+    site = served.site.as_("key-0")
+    with served.queued([lambda: site.post("/v1/memories", text="Note")]):
+        served.writer.close()
+        assert served.writers() == 2  # It still waits.
 
 
 def test_a_worker_whose_writer_has_ended_refuses_to_write(tmp_path: Path) -> None:

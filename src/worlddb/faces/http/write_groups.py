@@ -47,6 +47,7 @@ SENT_FROM = 4  # Writes that a worker sends without waiting for the end of its s
 READ_BYTES = 256 << 10  # Of one socket at once: some hundred writes.
 CALLERS_MAX = 10_000  # Callers that a link has named; they are cheap to name again.
 SEND_S_MAX = 10.0  # A worker that takes no answer for so long has stopped.
+ENDING_S_MAX = 1.0  # A store that another program locks must not keep the server from ending.
 SIZE_BYTES = 4  # Before each frame, its length.
 REFUSED = "refused"
 """What stands for a refusal that only HTTP knows."""
@@ -280,15 +281,20 @@ class GroupServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Accept no more writes. Those that have begun are finished and answered."""
+        """Accept no more writes. Those that have begun are finished, if that is soon."""
         self._wake.close()
-        self._thread.join()
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.fileobj, socket.socket):
-                key.fileobj.close()
-        self._selector.close()
+        self._thread.join(ENDING_S_MAX)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            for key in list(self._selector.get_map().values()):
+                if isinstance(key.fileobj, socket.socket):
+                    key.fileobj.close()
+            self._selector.close()
+
+    def _serve(self) -> None:
         waiting: list[_Sent] = []
         size = GroupSize()
         while True:
@@ -296,9 +302,10 @@ class GroupServer:
                 if key.fileobj is self._woken:
                     return
                 if key.fileobj is self._listener:
-                    connection, _ = self._listener.accept()
-                    connection.settimeout(SEND_S_MAX)
-                    self._selector.register(connection, selectors.EVENT_READ, _Link(connection))
+                    with suppress(OSError):  # It is tried again: no error may end this thread.
+                        connection, _ = self._listener.accept()
+                        connection.settimeout(SEND_S_MAX)
+                        self._selector.register(connection, selectors.EVENT_READ, _Link(connection))
                 else:
                     waiting += self._read(key.data)
             group, waiting = waiting[: size.most], waiting[size.most :]
