@@ -91,12 +91,14 @@ def asked_in(
         places = ingest(db, case)
         for question, is_own in [(one, True) for one in own] + [(one, False) for one in foreign]:
             at = case.asked_at(question) if is_own else last
+            noted.clear()
             found = db.recall(question.text, k=HITS, types=VERBATIM_TYPES, at=at)
             label = "foreign" if not is_own else "yes" if question.has_answer else "near"
             gold = [
                 label == "yes" and tuple(places.get(hit.id, ())) in question.turns for hit in found
             ]
-            if noted and found.hits:
+            # Of a text with several questions, hits of several rankings take turns.
+            if found.hits and noted and len(noted[-1].hits) == len(gold):
                 yield {
                     "label": label,
                     "gold": gold,

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -66,6 +66,7 @@ HITS_COMPARED_MAX = 20  # An update may rank low; with 40, none more is found (b
 ANSWERS_MAX = 3
 """Hits taken for answers, which a later one in other words may replace. With more, fewer updates
 come first, and first places are lost to what is no update (LoCoMo, MemDaily)."""
+RIVALS_KEPT = 16_384  # pairs of texts cached: a caller asks again of the same few hits
 TRUSTED_ENOUGH = 0.3
 """How likely a more trusted answer is one anew, to come first: if it is not, little is lost."""
 TURN = "Turn"
@@ -200,6 +201,15 @@ def _age(answer: _Answer) -> tuple[int, tuple[datetime, int]]:
     return answer.trust, answer.since
 
 
+@lru_cache(RIVALS_KEPT)
+def _are_rivals(old: str, new: str) -> bool:
+    """Return whether two statements have one frame and two values, of which one can be true."""
+    one, other = statement_of(old), statement_of(new)
+    if one is None or other is None:
+        return False
+    return one.may_be_rival(other) and is_rival(one, other)
+
+
 def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
     """Return which answer may have replaced which, by position, and how likely that is.
 
@@ -217,7 +227,7 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
         for place, new in enumerate(ranked):
             if ages[place] <= age or speakers[place] != speaker or new.text == old.text:
                 continue
-            if old.said.may_be_rival(new.said) and is_rival(old.said, new.said):
+            if _are_rivals(old.text, new.text):
                 found[old.at, new.at] = 1.0
             elif number < ANSWERS_MAX and (place < ANSWERS_MAX or speaker[0] != TURN):
                 pairs.append((number, place))

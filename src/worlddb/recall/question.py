@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -73,6 +73,7 @@ from worlddb.view.visibility import (
     rewrite,
 )
 
+SPANS_KEPT = 1_024  # texts whose names are cached: the first texts of a recall come up again
 BEARERS_MAX = 100
 """A name that more nodes bear than this names nobody in particular."""
 SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
@@ -223,7 +224,8 @@ class KnownNames(Protocol):
         """Return the nodes that live inside others; none of a node that holds more than `most`."""
 
 
-def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
+@lru_cache(SPANS_KEPT)
+def name_spans(text: str, *, capitals: bool) -> tuple[NameSpan, ...]:
     """Return the stretches of a text that may be names, by their start, longer ones first.
 
     With `capitals`, a stretch must begin with a capital or a digit, unless the text is short. A
@@ -233,7 +235,7 @@ def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
     said = said_words(text)
     capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
     plain = [folded(word) for word in said]
-    return [
+    return tuple(
         NameSpan(at, end, " ".join(plain[at:end]))
         for at, word in enumerate(said)
         if not capitals or word[0].isupper() or word[0].isdigit()
@@ -242,7 +244,7 @@ def name_spans(text: str, *, capitals: bool) -> list[NameSpan]:
         # name ends with a word like "of", unless it is written as part of it ("She Hate Me").
         if (plain[end - 1] not in STOP or (end > at + 1 and said[end - 1][0].isupper()))
         and (end > at + 1 or not plain[at].isdigit())
-    ]
+    )
 
 
 def longest(
