@@ -5,7 +5,8 @@ life in nine languages, from which triples are composed. The files of `GROUPS` h
 one older text a line, with later ones that answer it anew and later ones that do not. What follows
 from a line is in the triples, too: an update of an update, the older text after an update, and a
 later text after one that was no answer. `everyday_updates.json` and `further_updates.json` have
-single pairs. Nothing is fitted to the files of `BLIND`. All are written by hand.
+single pairs. Nothing is fitted to the files of `BLIND`. All were written for this
+purpose, those of the languages, the third, the fourth and everyday life by a language model.
 """
 
 from __future__ import annotations
