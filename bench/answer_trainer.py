@@ -1,69 +1,66 @@
-"""The fit of the networks in `recall/answer_network.py`, with PyTorch, on a graphics card if any.
+"""The fit of the network in `recall/answer_network.py`, with PyTorch, best on a graphics card.
 
-Samples are arrays (`Samples`), so a fit needs neither a store nor the text. `fitted` returns the
-numbers of one network; `answer_network.npz` has those of some, stacked.
+    python -m bench.answer_trainer SAMPLES MODEL_FOLDER OUT.npz
+
+Teachers (`answer_teacher.py`) are fitted to the triples with an answer, and answer all others. The
+network learns from both. Samples are arrays (`answer_samples.py`), and nothing of WorldDB is
+imported, so the fit can run on another machine.
 """
 
 from __future__ import annotations
 
-from math import sqrt
-from typing import NamedTuple
+import argparse
+import lzma
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import cos, pi
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import multiprocessing, nn
 from torch.nn import functional
 
-SMALL, TOLD, HIDDEN = 32, 24, 32  # numbers of a word, of a compared word, of a pair
-EPOCHS, BATCH, RATE, DECAY = 12, 512, 4e-3, 0.1
-DROPPED, WORDS_DROPPED = 0.4, 0.2  # shares of numbers and of words left out at random
-EXCHANGED, NEIGHBOURS = 0.2, 8  # share of words read as one of those most similar to them
-KIND_SHARE = 0.5  # of the loss: why a later text is no update, which is not used afterwards
-LAST_STEPS, LAST_RATE, LAST_DROPPED = 5_000, 3e-3, 0.2  # of the second fit, of the last layers
-WARMING = 0.15  # share of the steps in which the rate rises
+from bench.answer_teacher import draw, drawn, taught
+
+SMALL, LAYERS, LAYER_HEADS, HEADS, TOLD, HIDDEN = 64, 1, 4, 2, 48, 64
+WORDS = 20, 36, 36  # of a question, an older and a later text
+FORMS, FLAGS = 256, 12  # numbers of the vector of a form, and marks of a word
+TEACHERS = 2  # whose mean is taken
+STEPS, BATCH, RATE, DECAY = 12_000, 2_048, 3e-3, 0.05
+GIVEN = 0.25  # share of a batch: triples with an answer
+WARMING, RATE_LEAST, NORM_MAX = 0.1, 1e-6, 1.0
+DROPPED, WORDS_DROPPED = 0.1, 0.1  # shares of numbers and of words left out at random
+EXCHANGED, NEIGHBOURS = 0.1, 8  # share of words read as one of those most similar to them
+AT_ONCE, SHOWN, TRIED = 4_096, 1_000, 3
+FAR = -1e4
+
+Array = NDArray[Any]
 
 
-class Samples(NamedTuple):
-    """Texts as words, and triples as texts; the kinds of triples as numbers.
+class _Words:
+    """The words of all texts on the device of the fit."""
 
-    `words`, `stems` and `flags` have a row a text, filled up with zeros behind `sizes` words.
-    `vectors` are those of the words. The `unrelated` triples are for the
-    second fit only.
-    """
+    def __init__(self, of: Mapping[str, Array], device: str) -> None:
+        sizes = of["sizes"].astype(np.int64)
+        table = np.zeros((len(sizes), max(WORDS)), np.int64)
+        there = np.arange(max(WORDS)) < sizes[:, None]
+        table[there] = of["ids"]
 
-    vectors: NDArray[np.float32]
-    words: NDArray[np.int64]
-    stems: NDArray[np.int64]
-    flags: NDArray[np.float32]
-    sizes: NDArray[np.int64]
-    triples: NDArray[np.int64]
-    signs: NDArray[np.float32]
-    labels: NDArray[np.float32]
-    kinds: NDArray[np.int64]
-    shares: NDArray[np.float32]
-    unrelated: NDArray[np.bool_]
+        def put(rows: Array) -> torch.Tensor:
+            return torch.tensor(rows, device=device)
 
-
-class _Data:
-    """Samples on the device of the fit."""
-
-    def __init__(self, samples: Samples, device: str) -> None:
-        put = {name: torch.tensor(it, device=device) for name, it in samples._asdict().items()}
-        self.words, self.stems, self.flags, self.sizes = (
-            put[name] for name in ("words", "stems", "flags", "sizes")
-        )
-        self.triples, self.signs, self.labels = (
-            put[name] for name in ("triples", "signs", "labels")
-        )
-        self.kinds, self.shares, self.unrelated = (
-            put[name] for name in ("kinds", "shares", "unrelated")
-        )
-        lengths = put["vectors"].norm(dim=1, keepdim=True)
-        self.units = put["vectors"] / (lengths + 1e-6)
-        self.lengths = (lengths / 10).clamp(0, 3)
-        rows = [(it @ self.units.T).topk(NEIGHBOURS + 1, dim=1) for it in self.units.split(1_000)]
-        self.similar = torch.cat([it.indices[:, 1:] for it in rows])
+        self.sizes, known = put(sizes), put(there)
+        self.forms = put(of["forms"].astype(np.int64)[table]) * known
+        self.stems = put(of["stems"].astype(np.int64)[table]) * known
+        self.flags = put(of["flags"].astype(np.float32)[table]) * known[:, :, None]
+        vectors = put(of["vectors"].astype(np.float32) * of["scales"])
+        lengths = vectors.norm(dim=1, keepdim=True)
+        self.units, self.lengths = vectors / (lengths + 1e-6), (lengths / 10).clamp(0, 3)
+        near = [(it @ self.units.T).topk(NEIGHBOURS + 1, dim=1) for it in self.units.split(1_000)]
+        self.similar = torch.cat([it.indices[:, 1:] for it in near])
 
 
 class _Read(NamedTuple):
@@ -73,145 +70,265 @@ class _Read(NamedTuple):
     there: torch.Tensor
 
 
-class _Network(nn.Module):  # type: ignore[misc]  # PyTorch need not be installed.
-    """The network of `recall/answer_network.py`, with an output for the kind of a triple."""
+class _Layer(nn.Module):  # type: ignore[misc]  # PyTorch need not be installed.
+    """Mixes the words of one text by attention, with what their distance counts."""
 
-    def __init__(self, flags: int, signs: int, kinds: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.project = nn.Linear(256, SMALL, bias=False)
-        nn.init.normal_(self.project.weight, 0, 1 / 16)
-        self.flags = nn.Linear(flags + 1, SMALL)
-        self.around = nn.Linear(3 * SMALL, SMALL)
-        self.asking = nn.Linear(SMALL, SMALL, bias=False)
-        self.asked = nn.Linear(SMALL, SMALL, bias=False)
-        self.nearness = nn.Parameter(torch.full((6,), 4.0))
-        self.tell = nn.ModuleList(nn.Linear(5 * SMALL + 4, TOLD) for _ in range(3))
-        self.hidden = nn.Linear(6 * TOLD + signs, HIDDEN)
-        self.out = nn.Linear(HIDDEN, 1)
-        self.kind = nn.Linear(HIDDEN, kinds)
+        self.n1, self.n2 = nn.LayerNorm(SMALL), nn.LayerNorm(SMALL)
+        self.qkv, self.o = nn.Linear(SMALL, 3 * SMALL), nn.Linear(SMALL, SMALL)
+        self.i, self.f = nn.Linear(SMALL, 2 * SMALL), nn.Linear(2 * SMALL, SMALL)
+        self.pos = nn.Parameter(torch.zeros(LAYER_HEADS, 2, max(WORDS)))
         self.drop = nn.Dropout(DROPPED)
 
-    def _read(self, data: _Data, texts: torch.Tensor, drawn: torch.Tensor | None) -> _Read:
-        sizes = data.sizes[texts]
-        size = int(sizes.max())
-        words = data.words[texts][:, :size]
-        there = torch.arange(size, device=words.device)[None] < sizes[:, None]
-        if drawn is not None:  # Equal words of a triple are exchanged alike.
-            mixed = (words * 7_919 + drawn[:, None] * 104_729) % 10_007
-            other = data.similar[words, mixed % NEIGHBOURS]
-            words = torch.where(mixed < EXCHANGED * 10_007, other, words)
-        units, lengths = data.units[words], data.lengths[words]
-        small = self.project(units * 16) * lengths.clamp(0.2, 1.5)
-        if drawn is not None:
-            kept = torch.rand(small.shape[:2], device=small.device) > WORDS_DROPPED
-            small = small * kept[..., None]
-        flags = torch.cat([data.flags[texts][:, :size], lengths], -1)
-        small = torch.tanh(small + self.flags(flags)) * there[..., None]
+    def forward(self, small: torch.Tensor, there: torch.Tensor) -> torch.Tensor:
+        text, size, width = small.shape
+        rows = self.qkv(self.n1(small)).view(text, size, 3, LAYER_HEADS, -1).permute(2, 0, 3, 1, 4)
+        place = torch.arange(size, device=small.device)
+        apart = place[None] - place[:, None]
+        behind, before = (self.pos[:, it][:, apart.abs()] for it in range(2))
+        bias = torch.where(apart >= 0, behind, before)[None]
+        bias = bias.masked_fill(~there[:, None, None, :], FAR)
+        mixed = functional.scaled_dot_product_attention(*rows, attn_mask=bias)
+        small = small + self.drop(self.o(mixed.transpose(1, 2).reshape(text, size, width)))
+        return small + self.drop(self.f(torch.relu(self.i(self.n2(small)))))
+
+
+class _Network(nn.Module):  # type: ignore[misc]  # PyTorch need not be installed.
+    """The network of `recall/answer_network.py`; its parts have the names of the numbers there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pr = nn.Linear(FORMS, SMALL, bias=False)
+        nn.init.normal_(self.pr.weight, 0, 1 / 16)
+        self.fl = nn.Linear(FLAGS + 1, SMALL)
+        self.conv = nn.Linear(3 * SMALL, SMALL)
+        self.L = nn.ModuleList(_Layer() for _ in range(LAYERS))
+        self.qk = nn.ModuleList(
+            nn.ModuleList(nn.Linear(SMALL, SMALL, bias=False) for _ in range(2)) for _ in range(1)
+        )
+        self.nr = nn.Parameter(torch.full((6, HEADS), 4.0))
+        self.tell = nn.ModuleList(nn.Linear(5 * SMALL + 4, TOLD) for _ in range(3))
+        self.hid = nn.Linear(6 * TOLD, HIDDEN)
+        self.out = nn.Linear(HIDDEN, 1)
+        self.drop = nn.Dropout(DROPPED)
+
+    def _read(self, of: _Words, texts: torch.Tensor, size: int, drawn: torch.Tensor) -> _Read:
+        forms = of.forms[texts][:, :size]
+        if self.training:  # Equal words of a triple are exchanged alike.
+            mixed = (forms * 7_919 + drawn * 104_729) % 10_007
+            forms = torch.where(
+                mixed < EXCHANGED * 10_007, of.similar[forms, mixed % NEIGHBOURS], forms
+            )
+        place = torch.arange(size, device=texts.device)
+        there = place < of.sizes[texts].clamp(max=size)[:, None]
+        lengths, seen = of.lengths[forms], there[:, :, None]
+        small = self.pr(of.units[forms] * seen * 16) * lengths.clamp(0.2, 1.5)
+        if self.training:
+            kept = torch.rand(small.shape[:2], device=texts.device) > WORDS_DROPPED
+            small = small * kept[:, :, None]
+        flags = torch.cat([of.flags[texts][:, :size], lengths], 2)
+        small = torch.tanh(small + self.fl(flags)) * seen
         wide = functional.pad(small, (0, 0, 1, 1))
-        wide = self.drop(torch.cat([wide[:, :-2], wide[:, 1:-1], wide[:, 2:]], -1))
-        small = (small + torch.relu(self.around(wide))) * there[..., None]
-        return _Read(small, units * there[..., None], data.stems[texts][:, :size], there)
+        wide = self.drop(torch.cat([wide[:, :-2], small, wide[:, 2:]], 2))
+        small = (small + torch.relu(self.conv(wide))) * seen
+        for layer in self.L:
+            small = layer(small, there)
+        return _Read(small * seen, of.units[forms] * seen, of.stems[texts][:, :size], there)
 
     def _aligned(self, one: _Read, other: _Read, at: int) -> tuple[torch.Tensor, ...]:
+        text, size, width = one.small.shape
+
+        def by_head(values: torch.Tensor) -> torch.Tensor:
+            return values.view(text, values.shape[1], HEADS, -1).transpose(1, 2)
+
         near = one.units @ other.units.transpose(1, 2)
         equal = (one.stems[:, :, None] == other.stems[:, None, :]) & other.there[:, None, :]
         equal = equal & one.there[:, :, None]
-        score = self.asking(one.small) @ self.asked(other.small).transpose(1, 2) / sqrt(SMALL)
-        score = score + self.nearness[at] * near
-        score = score.masked_fill(~other.there[:, None, :], -1e4)
-        near = near.masked_fill(~other.there[:, None, :], 0)
-        kernels = near.max(-1).values.clamp(0, 1), equal.float().max(-1).values
-        return score.softmax(-1) @ other.small, *kernels
+        bias = self.nr[at][None, :, None, None] * near[:, None]
+        bias = bias.masked_fill(~other.there[:, None, None, :], FAR)
+        asking, asked = self.qk[0]
+        rows = by_head(asking(one.small)), by_head(asked(other.small)), by_head(other.small)
+        aligned = functional.scaled_dot_product_attention(*rows, attn_mask=bias)
+        near = near.masked_fill(~other.there[:, None, :], 0).max(2).values.clamp(0, 1)
+        aligned = aligned.transpose(1, 2).reshape(text, size, width)
+        return aligned, near, equal.any(2).float()
 
-    def told(self, data: _Data, at: torch.Tensor) -> torch.Tensor:
-        """Return what the words of each triple say, and its signs."""
-        drawn = None
-        if self.training:
-            drawn = torch.randint(0, 1_000_000, (len(at),), device=at.device)
-        asked, old, new = (self._read(data, data.triples[at, place], drawn) for place in range(3))
+    def forward(self, of: _Words, triples: torch.Tensor) -> torch.Tensor:
+        drawn = torch.randint(0, 1_000_000, (len(triples), 1), device=triples.device)
+        asked, old, new = (
+            self._read(of, triples[:, at], size, drawn) for at, size in enumerate(WORDS)
+        )
         found = []
         sides = (new, old, asked), (old, new, asked), (asked, old, new)
         for number, (tell, (one, left, right)) in enumerate(zip(self.tell, sides, strict=True)):
             first, *first_marks = self._aligned(one, left, 2 * number)
             second, *second_marks = self._aligned(one, right, 2 * number + 1)
             products = one.small * first, one.small * second
-            marks = torch.stack([*first_marks, *second_marks], -1)
-            every = torch.cat([one.small, first, second, *products, marks], -1)
-            told = torch.relu(tell(self.drop(every))) * one.there[..., None]
+            marks = torch.stack([*first_marks, *second_marks], 2)
+            every = self.drop(torch.cat([one.small, first, second, *products, marks], 2))
+            told = torch.relu(tell(every)) * one.there[:, :, None]
             count = one.there.sum(1, keepdim=True) + 3
             found += [told.max(1).values, told.sum(1) / count]
-        return torch.cat([*found, data.signs[at]], -1)
-
-    def forward(self, told: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        hidden = torch.tanh(self.hidden(self.drop(told)))
-        return self.out(hidden)[:, 0], self.kind(hidden)
-
-    def numbers(self) -> dict[str, NDArray[np.float16]]:
-        """Return the numbers as `AnswerNetwork` takes them, of one network."""
-        tell = [(it.weight.T, it.bias) for it in self.tell]
-        found = {
-            "project": self.project.weight.T,
-            "flags": self.flags.weight.T,
-            "flags_bias": self.flags.bias[None],
-            "around": self.around.weight.T,
-            "around_bias": self.around.bias[None],
-            "asking": self.asking.weight.T / sqrt(SMALL),
-            "asked": self.asked.weight.T,
-            "nearness": self.nearness,
-            "tell": torch.stack([weight for weight, _ in tell]),
-            "tell_bias": torch.stack([bias for _, bias in tell]),
-            "hidden": self.hidden.weight.T,
-            "hidden_bias": self.hidden.bias[None],
-            "out": self.out.weight.T,
-            "out_bias": self.out.bias,
-        }
-        return {name: it.detach().cpu().numpy().astype(np.float16) for name, it in found.items()}
+        return self.out(torch.tanh(self.hid(self.drop(torch.cat(found, 1)))))[:, 0]
 
 
-def fitted(samples: Samples, used: NDArray[np.bool_], seed: int) -> dict[str, NDArray[np.float16]]:
-    """Return the numbers of a network that was fitted to some samples."""
+def numbers(network: nn.Module) -> dict[str, Array]:
+    """Return the numbers as `AnswerNetwork` takes them."""
+    found = {}
+    for name, it in network.state_dict().items():
+        values = it.detach().float().cpu().numpy()
+        is_matrix = name.endswith(".weight") and values.ndim == 2
+        found[name] = (values.T if is_matrix else values).astype(np.float16)
+    return found
+
+
+class _Draws:
+    """Batches of triples: some with an answer, the others with those of the teachers."""
+
+    def __init__(self, of: Mapping[str, Array], sums: Array, device: str) -> None:
+        def put(rows: Array) -> torch.Tensor:
+            return torch.tensor(rows, device=device)
+
+        chances = 1 / (1 + np.exp(-sums.astype(np.float32)))
+        count = len(of["labels"])
+        every = np.concatenate([of["triples"], of["compared"]]).astype(np.int64)
+        shares = np.concatenate([of["shares"] > 0, of["compared_shares"]])
+        self._given = put(every[:count]), put(of["labels"].astype(np.float32))
+        self._every = put(every), put(chances.astype(np.float32))
+        self._bounds = drawn(of["shares"], device), drawn(shares, device)
+        self.triples = torch.zeros(BATCH, 3, dtype=torch.long, device=device)
+        self.labels = torch.zeros(BATCH, device=device)
+
+    def fill(self) -> None:
+        """Draw the next batch."""
+        cut = int(BATCH * GIVEN)
+        parts = (slice(None, cut), self._given), (slice(cut, None), self._every)
+        for bounds, (part, (triples, labels)) in zip(self._bounds, parts, strict=True):
+            at = draw(bounds, cut if part.start is None else BATCH - cut)
+            self.triples[part], self.labels[part] = triples[at], labels[at]
+
+
+def fitted(of: Mapping[str, Array], sums: Array, seed: int) -> nn.Module:
+    """Return a network that was fitted to samples, and to the mean `sums` of the teachers.
+
+    On a graphics card, one step is recorded and replayed: the parts are so small that starting them
+    would take longer than their work.
+    """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(seed)
-    data = _Data(samples, device)
-    network = _Network(samples.flags.shape[2], samples.signs.shape[1], int(samples.kinds.max()) + 1)
-    network.to(device).train()
-    places = torch.tensor(np.flatnonzero(used), device=device)
-    shares = data.shares[places] * ~data.unrelated[places]
-    steps = EPOCHS * max(1, int((shares > 0).sum()) // BATCH)
-    descent = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
-    rates = torch.optim.lr_scheduler.OneCycleLR(descent, RATE, total_steps=steps, pct_start=WARMING)
-    for _ in range(steps):
-        at = places[torch.multinomial(shares, BATCH, replacement=True)]
-        sums, kinds = network(network.told(data, at))
-        loss = functional.binary_cross_entropy_with_logits(sums, data.labels[at])
-        loss = loss + KIND_SHARE * functional.cross_entropy(kinds, data.kinds[at])
-        descent.zero_grad(set_to_none=True)
-        loss.backward()
+    words, draws, network = _Words(of, device), _Draws(of, sums, device), _Network().to(device)
+    is_recorded = device == "cuda"
+    rate = torch.tensor(RATE, device=device)
+    descent = torch.optim.AdamW(
+        network.train().parameters(), lr=rate, weight_decay=DECAY, capturable=is_recorded
+    )
+
+    def step() -> None:
+        guessed = network(words, draws.triples)
+        functional.binary_cross_entropy_with_logits(guessed, draws.labels).backward()
+        nn.utils.clip_grad_norm_(network.parameters(), NORM_MAX)
         descent.step()
-        rates.step()
-    weigh_again(network, data, places)
-    return network.numbers()
 
-
-def weigh_again(network: _Network, data: _Data, places: torch.Tensor) -> None:
-    """Fit the last two layers again, with updates of other lines as later texts, too.
-
-    The words are read as before: with these triples from the start, they would be learned by heart.
-    """
-    network.eval()
-    with torch.no_grad():
-        told = torch.cat([network.told(data, at) for at in places.split(BATCH)])
-    network.train()
-    network.drop.p = LAST_DROPPED
-    last = [*network.hidden.parameters(), *network.out.parameters()]
-    descent = torch.optim.AdamW(last, lr=LAST_RATE, weight_decay=DECAY)
-    rates = torch.optim.lr_scheduler.OneCycleLR(descent, LAST_RATE, total_steps=LAST_STEPS)
-    shares, labels = data.shares[places], data.labels[places]
-    for _ in range(LAST_STEPS):
-        at = torch.multinomial(shares, 2 * BATCH, replacement=True)
-        loss = functional.binary_cross_entropy_with_logits(network(told[at])[0], labels[at])
+    def fresh() -> None:
         descent.zero_grad(set_to_none=True)
-        loss.backward()
-        descent.step()
-        rates.step()
-    network.eval()
+        step()
+
+    again = _recorded(step, draws, descent) if is_recorded else fresh
+    began = time.time()
+    for number in range(STEPS):
+        draws.fill()
+        rate.fill_(_rate(number))
+        again()
+        if (number + 1) % SHOWN == 0:
+            print(f"network {seed}, step {number + 1}: {time.time() - began:.0f} s", flush=True)
+    return network.eval()
+
+
+def _recorded(
+    step: Callable[[], None], draws: _Draws, descent: torch.optim.Optimizer
+) -> Callable[[], None]:
+    """Return a function that replays a step."""
+    beside = torch.cuda.Stream()
+    beside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(beside):
+        for _ in range(TRIED):
+            draws.fill()
+            descent.zero_grad(set_to_none=True)
+            step()
+    torch.cuda.current_stream().wait_stream(beside)
+    descent.zero_grad(set_to_none=True)
+    record = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(record):
+        step()
+    replay: Callable[[], None] = record.replay
+    return replay
+
+
+def _rate(number: int) -> float:
+    warm = WARMING * STEPS
+    if number < warm:
+        return RATE * (number + 1) / warm
+    return RATE_LEAST + RATE * (1 + cos(pi * (number - warm) / (STEPS - warm))) / 2
+
+
+def judged(network: nn.Module, of: Mapping[str, Array]) -> None:
+    """Print how well the pairs of the blind files are told apart."""
+    device = next(network.parameters()).device
+    words = _Words(of, device.type)
+    for name in sorted(set(of["sources"].tolist()) - {""}):
+        at = of["sources"] == name
+        triples = torch.tensor(of["triples"][at].astype(np.int64), device=device)
+        with torch.no_grad():
+            shown(name, network(words, triples).cpu().numpy(), of["labels"][at])
+
+
+def shown(name: str, sums: Array, labels: Array) -> None:
+    """Print the share of updates that are likelier than all but a few decoys."""
+    decoys = np.sort(sums[labels == 0])
+    cells = []
+    for share in (0.01, 0.025, 0.05, 0.1):
+        least = decoys[min(len(decoys) - 1, int(np.ceil(len(decoys) * (1 - share))) - 1)]
+        cells.append(f"{share:.1%}: {(sums[labels == 1] > least).mean():.3f}")
+    print(f"{name:30} updates beside so many decoys: {'  '.join(cells)}", flush=True)
+
+
+def _teach(job: tuple[Path, Path, int]) -> Array:
+    path, home, seed = job
+    return taught(loaded(path), home, seed)
+
+
+def loaded(path: Path) -> dict[str, Array]:
+    """Return the arrays of a file of samples."""
+    with lzma.open(path) as file, np.load(file) as kept:
+        return dict(kept)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("samples", type=Path)
+    parser.add_argument("home", type=Path, help="folder with the ONNX file of arctic-embed-s")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--sums", type=Path, help="file in which the teachers' answers are kept")
+
+    chosen = parser.parse_args(arguments)
+    of = loaded(chosen.samples)
+    if chosen.sums and chosen.sums.is_file():
+        sums = np.load(chosen.sums)
+    else:
+        jobs = [(chosen.samples, chosen.home, seed) for seed in range(TEACHERS)]
+        with multiprocessing.get_context("spawn").Pool(TEACHERS) as pool:
+            sums = np.mean([it.astype(np.float32) for it in pool.map(_teach, jobs)], axis=0)
+        if chosen.sums:
+            np.save(chosen.sums, sums.astype(np.float16))
+    for name in sorted(set(of["sources"].tolist()) - {""}):
+        at = np.flatnonzero(of["sources"] == name)
+        shown(f"teachers: {name}", sums[at], of["labels"][at])
+    network = fitted(of, sums, 1)
+    judged(network, of)
+    np.savez(chosen.out, allow_pickle=False, **numbers(network))
+
+
+if __name__ == "__main__":
+    main()

@@ -29,10 +29,16 @@ GROUPS = {
     "update_pairs_fourth.jsonl": "fourth",
     "update_pairs_languages.jsonl": "languages",
     "update_pairs_everyday.jsonl": "everyday",
+    "update_pairs_private.jsonl": "private",
+    "update_pairs_households.jsonl": "households",
+    "update_pairs_work.jsonl": "work",
+    "update_pairs_world.jsonl": "world",
 }
 """Files, and who wrote them: a figure for one author comes from a fit without that author."""
 SINGLES = ("everyday_updates.json", "further_updates.json")
-BLIND = tuple(f"update_blind{name}.jsonl" for name in ("", "_further", "_third", "_fourth"))
+BLIND = tuple(
+    f"update_blind{name}.jsonl" for name in ("", "_further", "_third", "_fourth", "_fifth")
+)
 FITTED = (TOPICS, *GROUPS, *SINGLES)
 COMPOSED_UPDATES = 3  # triples of each phrasing of an update
 REMARKS = 3  # about the older value, of each topic

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
 import torch
 from numpy.typing import NDArray
-from onnx import numpy_helper
 from torch.nn.functional import normalize, softplus
-from transformers import BertConfig, BertModel
+from transformers import BertModel
 
+from bench.onnx_weights import encoder
 from worlddb import Weights
 from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S
 from worlddb.embed.onnx_embedder import DIM, SCALE, OnnxEmbedder, Tokens, WordPiece, says
@@ -49,31 +48,6 @@ COMPARED = 20
 PRINCIPAL_OF = 200_000
 NEVER = -1e9
 WEIGHTS = Weights()
-
-
-def encoder(home: Path) -> BertModel:
-    """Return the model in an ONNX file of 8-bit weights, in floating point."""
-    graph = onnx.load(str(home / "model.onnx")).graph
-    kept = {item.name: numpy_helper.to_array(item) for item in graph.initializer}
-
-    def restored(name: str) -> torch.Tensor:
-        whole = kept[f"{name}_quantized"].astype(np.float32) - kept[f"{name}_zero_point"]
-        return torch.tensor(whole * kept[f"{name}_scale"])
-
-    config = BertConfig(
-        vocab_size=30_522, hidden_size=384, num_attention_heads=12, intermediate_size=1_536
-    )
-    model = BertModel(config, add_pooling_layer=False)
-    state = {name: torch.tensor(kept[name]) for name in model.state_dict() if name in kept}
-    for name in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
-        state[f"embeddings.{name}.weight"] = restored(f"embeddings.{name}.weight")
-    for node in graph.node:
-        if node.op_type == "MatMulInteger":
-            # A product is named by the layer it belongs to, its weights only by a number.
-            layer = node.output[0].strip("/").split("/MatMul")[0].replace("/", ".")
-            state[f"{layer}.weight"] = restored(node.input[1].removesuffix("_quantized")).T
-    model.load_state_dict(state, strict=True)
-    return model.eval()
 
 
 class Trainer:

@@ -140,7 +140,7 @@ class TableTrainer:
 
     def _teach(self, texts: list[str], models: Path) -> tuple[Any, Any]:
         """Return the teacher's vector of each text as a question, and as an answer."""
-        from bench.projection_trainer import encoder
+        from bench.onnx_weights import encoder
         from worlddb.embed.embedder_catalog import ARCTIC_EMBED_S
         from worlddb.embed.onnx_embedder import WordPiece
 

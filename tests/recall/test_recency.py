@@ -149,15 +149,11 @@ def test_what_has_nothing_to_do_with_it_stays_below_and_the_first_hit_is_the_sur
     assert sure[0] == max(sure)
 
 
-def test_without_the_word_table_words_alone_decide() -> None:
-    question, old, new = (
-        "What do I drive?",
-        "I drive a Skoda.",
-        "Sold the Skoda, I drive a Zoe now.",
-    )
-    for read in (True, False):
-        found = new_answers(question, [old, new], [(0, 1)], read=read)
-        assert found[0, 1] >= enough()
+def test_without_the_word_table_other_words_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = "I drive a Skoda.", "Sold the Skoda, I drive a Zoe now."
+    assert is_newer_answer(old, new, "What do I drive?")
+    monkeypatch.setattr(answer_network, "static_vectors", lambda texts: None)
+    assert new_answers("What do I drive?", [old, new], [(0, 1)]) == {}
 
 
 def test_many_updates_in_one_store_do_not_mix() -> None:

@@ -3,7 +3,7 @@ r"""Statements: short texts in a form in which two can be compared without a gra
     "The alarm code is 2204."            same words up to one span: the *frame* is the same, and
     "The alarm code is 7719 now."        the value is another; see `rival_frames.py`
 
-Statements in different words may answer one question, too; see `answer_signs.py`. Only closed
+Statements in different words may answer one question, too; see `answer_network.py`. Only closed
 classes of words are known, by list (`statement_words.txt`): articles, copulas, and words of change.
 Everything else is compared as it is, in any language.
 
@@ -117,8 +117,8 @@ _PAST, _AGO, _DOUBT = map(Phrases, ("past", "ago", "doubt"))
 class Statement(NamedTuple):
     """A short text: its words in order, and their classes.
 
-    `owners` own something: "Anna's rent". `news` is the text without accents and words of change. A
-    *change* is any word that marks one ("now"), a *turn* a verb that is one ("moved").
+    `owners` own something: "Anna's rent". `news` is the text without accents and words of change:
+    "now", "moved", "no longer".
     """
 
     words: tuple[str, ...]
@@ -126,8 +126,6 @@ class Statement(NamedTuple):
     owners: frozenset[str]
     news: str
     is_change: bool
-    is_turn: bool
-    is_end: bool
     is_past: bool
     is_doubtful: bool
 
@@ -177,9 +175,7 @@ def read_statement(text: str) -> Statement:
     if not text.isascii():
         plain = "".join(_bare(sign) for sign in _IS.sub("=", text))
     said = frozenset(_LETTERS.findall(plain.lower()))
-    is_end = _END.are_said(said, plain)
-    is_turn = is_end or _TURN.are_said(said, plain)
-    is_change = is_turn or _CHANGE.are_said(said, plain)
+    is_change = any(it.are_said(said, plain) for it in (_END, _TURN, _CHANGE))
     news = _CHANGE.cut(_TURN.cut(_END.cut(plain))) if is_change else plain
     return Statement(
         words=tuple(word_sequence(fold(news))),
@@ -192,8 +188,6 @@ def read_statement(text: str) -> Statement:
         ),
         news=news,
         is_change=is_change,
-        is_turn=is_turn,
-        is_end=is_end,
         is_past=_PAST.are_said(said, plain) or (not is_change and _AGO.are_said(said, plain)),
         is_doubtful=_DOUBT.are_said(said, plain),
     )
@@ -238,16 +232,6 @@ def word_sequence(plain: str) -> list[str]:
 def _is_role(words: Sequence[str]) -> bool:
     """Return whether words name a role that only one can have: "is the head chef"."""
     return words[0] in COPULAS and words[1] in DEFINITE and any(map(is_topical, words))
-
-
-def common_start(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return the number of equal words at the start of two sequences."""
-    size = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        size += 1
-    return size
 
 
 @lru_cache(STATEMENTS_KEPT)

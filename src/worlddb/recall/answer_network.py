@@ -1,20 +1,21 @@
 """Answer network: the probability that a later text answers a question anew.
 
-    "Where do I live?"                    words as vectors, each compared with the
-    "I live in Hamburg."            ──▶   most similar words of the two other texts   ──▶  network
-    "Finally settled in Lisbon!"          signs of the pair (`answer_signs.py`)
+    "Where do I live?"
+    "I live in Hamburg."            ──▶  words as vectors, read in  ──▶  each word beside its  ──▶
+    "Finally settled in Lisbon!"         the company of their text       counterparts in the
+                                                                         other two texts
 
 The words of a text are vectors of the default embedder, which is in the wheel, whatever embedder
-the store has. A learned projection makes them small; their neighbours in the text are added. Each
-word of the later text then looks for its counterpart in the older text and in the question, and
-each word of these two likewise (attention). What the words differ by is summed up per text and
-weighed with the signs.
+the store has. A learned projection makes them small; neighbours and the rest of the text are mixed
+in by attention. Each word then looks for its counterpart in the other two texts, likewise by
+attention. What the words differ by is summed up per text, and the sums are weighed.
 
 The numbers are in `answer_network.npz`, and where they come from is in `answer_network.json`; both
-are written by `python -m bench.answer_change --write`.
+are written by `python -m bench.answer_change --write`. The network learned from a larger model
+that reads whole sentences; that model is not needed here.
 
-B1  A pair is first judged by a few quick signs, and most pairs end there.
-B2  Without the files of the embedder, a smaller network weighs the signs alone.
+B1  Only the pairs nearest in meaning are read; a text that adds nothing is never a new answer.
+B2  Without the files of the embedder, nothing is read, and 0 is the probability of all.
 B3  Numbers are read by their shape, and whether they are equal: 2204 and 7719 are two codes.
 """
 
@@ -22,31 +23,35 @@ from __future__ import annotations
 
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import pairwise
+from math import sqrt
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.embed.embedder import static_vectors, word_sums
-from worlddb.language.answer_signs import AnswerCompany
 from worlddb.language.proper_names import TOWNS, is_given
 from worlddb.language.statement import CALENDAR, COPULAS, DEFINITE, OWN, SELF, SPACELESS, listed
 from worlddb.language.text_tokens import COUNTED, words
 from worlddb.language.word_forms import fold
 
-PAIRS_WEIGHED, PAIRS_READ = 10, 5
-"""Pairs of a recall that are weighed by quick signs, and read: those nearest in meaning. With more,
-a recall takes longer, and hardly another update comes first."""
-WORDS_MAX = 40  # of a text: a statement has at most 200 characters
-TEXTS_KEPT = 2_048  # encoded texts cached: about 20 MB
+PAIRS_READ = 12
+"""Pairs of a recall that are read: those nearest in meaning. With more, a recall takes longer, and
+hardly another update comes first."""
+WORDS_MAX = 36  # of a text: a statement has at most 200 characters
+TEXTS_KEPT = 2_048  # encoded texts cached: about 40 MB
 LENGTH_UNIT, LENGTH_MAX = 10.0, 3.0  # of the vector of a word: how much the word says
 LENGTH_LEAST, LENGTH_MOST = 0.2, 1.5  # of these units, as a factor of the direction
 DIRECTION = 16.0  # the square root of 256: unit vectors are as long as random ones
 POOLED = 3  # words added to the count of a mean, so that short texts are not louder
 FAR = -1e4  # the attention that a word which is not there gets
+SMALLEST, TINY = 1e-5, 1e-30  # added to a variance, and to a sum, before it divides
 DIGITS_MANY = 8  # a number of so many digits is as long as they get
 TIME_SHAPE, OTHER_SHAPE = 0.9, 0.5  # "9:30", "1,240": numbers that are no row of digits
 MARKS, STOPS = ":?!.;,", ".!?;"
@@ -131,200 +136,215 @@ def _read_word(word: str, *, opens: bool) -> ReadWord:
 
 
 class _Encoded(NamedTuple):
-    """A text: unit vectors and stems of its words, and their small vectors by each network."""
+    """A text: its words as rows of numbers, and what equals each word.
 
-    units: Floats
-    stems: tuple[str, ...]
-    small: Floats
-    asking: Floats
-    asked: Floats
+    A row is the unit vector of a word; the word in the company of its text; how it looks for
+    counterparts; and how it is looked for.
+    """
+
+    rows: Floats
+    stems: NDArray[np.int64]
+
+
+ASKED, OLDER, NEWER = range(3)
+"""The parts of a triple, in the order of their words."""
+SIDES = (NEWER, OLDER, ASKED), (OLDER, NEWER, ASKED), (ASKED, OLDER, NEWER)
+"""A part, and the two in which its words look for counterparts."""
 
 
 class AnswerNetwork:
-    """Some networks of one shape, whose mean is taken; the first axis of their numbers.
+    """The network; `enough` is the probability from which a pair counts. Thread-safe."""
 
-    `likely` are the weights of the quick signs, with a bias; `likely_enough` is the sum from which
-    a pair is read. `enough` is the probability from which a pair counts.
-    """
-
-    def __init__(self, numbers: Numbers, likely_enough: float, enough: float) -> None:
+    def __init__(self, numbers: Numbers, enough: float) -> None:
         self._numbers = {name: np.asarray(it, dtype=np.float32) for name, it in numbers.items()}
-        self._likely_enough, self.enough = likely_enough, enough
-        self._encoded = lru_cache(TEXTS_KEPT)(self._encode)
-
-    def _encode(self, text: str) -> _Encoded:
-        """Return the words of a text as vectors."""
+        self.enough = enough
         of = self._numbers
-        read = read_words(text)
-        sums = word_sums([word.form for word in read])
-        lengths = np.linalg.norm(sums, axis=1, keepdims=True).astype(np.float32)
-        units = (sums / (lengths + 1e-6)).astype(np.float32)
+        self._layers = sum(name.endswith(".qkv.weight") for name in of)
+        self._heads = of["nr"].shape[1]
+        self._vector, self._small = of["pr.weight"].shape
+        self._search = np.concatenate([of["qk.0.0.weight"], of["qk.0.1.weight"]], axis=1)
+        self._nearness = np.zeros((self._heads, len(SIDES), len(SIDES)), dtype=np.float32)
+        for at, (one, *others) in enumerate(SIDES):
+            for number, other in enumerate(others):
+                self._nearness[:, one, other] = of["nr"][2 * at + number]
+        self._encoded: OrderedDict[str, _Encoded] = OrderedDict()
+        self._lock = Lock()
+
+    def _linear(self, name: str, values: Floats) -> Floats:
+        of = self._numbers
+        return values @ of[f"{name}.weight"] + of[f"{name}.bias"]
+
+    def _normed(self, name: str, values: Floats) -> Floats:
+        of, width = self._numbers, values.shape[-1]
+        values = values - np.add.reduce(values, axis=-1, keepdims=True) / width
+        squares = np.einsum("...i,...i->...", values, values)[..., None]
+        spread = np.sqrt(squares / width + SMALLEST)
+        found: Floats = values / spread * of[f"{name}.weight"] + of[f"{name}.bias"]
+        return found
+
+    def encoded(self, texts: Iterable[str]) -> dict[str, _Encoded]:
+        """Return the texts as rows of numbers; new ones are encoded at once, and kept."""
+        asked = dict.fromkeys(texts)
+        with self._lock:
+            found = {it: self._encoded[it] for it in asked if it in self._encoded}
+        if missing := [it for it in asked if it not in found]:
+            found |= self._encode(missing)
+            with self._lock:
+                self._encoded.update((it, found[it]) for it in missing)
+                while len(self._encoded) > TEXTS_KEPT:
+                    self._encoded.popitem(last=False)
+        return found
+
+    def _encode(self, texts: Sequence[str]) -> dict[str, _Encoded]:
+        of = self._numbers
+        read = [read_words(text) for text in texts]
+        counts = [len(it) for it in read]
+        every = [word for it in read for word in it]
+        sums = word_sums([word.form for word in every]).astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", sums, sums))[:, None]
+        units = sums / (lengths + 1e-6)
         sizes = np.clip(lengths / LENGTH_UNIT, 0, LENGTH_MAX)
-        flags = np.concatenate([np.array([word.flags for word in read], np.float32), sizes], 1)
-        small = np.matmul(units * DIRECTION, of["project"])
-        small = small * np.clip(sizes, LENGTH_LEAST, LENGTH_MOST)
-        small = np.tanh(small + np.matmul(flags, of["flags"]) + of["flags_bias"])
-        around = np.pad(small, ((0, 0), (1, 1), (0, 0)))
-        around = np.concatenate([around[:, :-2], small, around[:, 2:]], axis=2)
-        small = small + np.maximum(np.matmul(around, of["around"]) + of["around_bias"], 0)
-        return _Encoded(
-            units,
-            tuple(word.stem for word in read),
-            small,
-            np.matmul(small, of["asking"]),
-            np.matmul(small, of["asked"]),
-        )
+        flags = np.concatenate([np.array([it.flags for it in every], np.float32), sizes], axis=1)
+        flat = (units * DIRECTION) @ of["pr.weight"] * np.clip(sizes, LENGTH_LEAST, LENGTH_MOST)
+        flat = np.tanh(flat + self._linear("fl", flags))
+        there = np.arange(max(counts)) < np.array(counts)[:, None]
+        wide = np.zeros((len(texts), max(counts) + 2, self._small), np.float32)
+        wide[:, 1:-1][there] = flat
+        small = wide[:, 1:-1]
+        around = np.concatenate([wide[:, :-2], small, wide[:, 2:]], axis=2)
+        small = small + np.maximum(self._linear("conv", around), 0) * there[:, :, None]
+        for layer in range(self._layers):
+            small = self._mixed(f"L.{layer}", small, there)
+        flat = small[there]
+        rows = np.concatenate([units, flat, flat @ self._search], axis=1)
+        stems = np.array([hash(word.stem) for word in every])
+        ends = np.cumsum(counts).tolist()
+        return {
+            text: _Encoded(rows[end - count : end], stems[end - count : end])
+            for text, count, end in zip(texts, counts, ends, strict=True)
+        }
 
-    def likely(self, rows: Sequence[Sequence[float]]) -> list[int]:
-        """Return which rows of quick signs are of pairs worth reading, by their positions."""
-        quick = np.array(rows, dtype=np.float32)
-        quick = np.concatenate([quick, quick**2], axis=1)
-        weights = self._numbers["likely"]
-        sums = np.einsum("ij,j->i", quick, weights[:-1]) + weights[-1]
-        best = np.argsort(-sums, kind="stable")[:PAIRS_READ]
-        return [at for at in best.tolist() if sums[at] >= self._likely_enough]
+    def _mixed(self, name: str, small: Floats, there: NDArray[np.bool_]) -> Floats:
+        """Return words with what the rest of their text says about them."""
+        position = self._numbers[f"{name}.pos"]
+        heads, size = position.shape[0], there.shape[1]
+        text, width = small.shape[0], small.shape[2]
+        rows = self._linear(f"{name}.qkv", self._normed(f"{name}.n1", small))
+        rows = rows.reshape(text, size, 3, heads, width // heads).transpose(2, 0, 3, 1, 4)
+        apart = np.arange(size) - np.arange(size)[:, None]
+        bias = np.where(apart >= 0, *(position[:, it][:, abs(apart)] for it in range(2)))
+        score = rows[0] @ rows[1].swapaxes(2, 3) / sqrt(width / heads) + bias
+        score += np.where(there, 0, FAR).astype(np.float32)[:, None, None, :]
+        score = np.exp(score - score.max(axis=3, keepdims=True))
+        mixed = score @ rows[2] / score.sum(axis=3, keepdims=True)
+        mixed = mixed.swapaxes(1, 2).reshape(text, size, width)
+        small = small + self._linear(f"{name}.o", mixed)
+        inner = np.maximum(self._linear(f"{name}.i", self._normed(f"{name}.n2", small)), 0)
+        found: Floats = small + self._linear(f"{name}.f", inner)
+        return found
 
-    def probabilities(
-        self, triples: Sequence[tuple[str, str, str]], signs: Sequence[Sequence[float]]
-    ) -> Floats:
-        """Return the probability of each question, older and later text, with the signs."""
-        of = self._numbers
-        texts = [_Padded([self._encoded(text) for text in it]) for it in zip(*triples, strict=True)]
-        asked, old, new = texts
-        found = []
-        sides = (new, old, asked), (old, new, asked), (asked, old, new)
-        for side, (one, *others) in enumerate(sides):
-            found += self._told(side, one, others)
-        rows = np.array(signs, dtype=np.float32)
-        found.append(np.broadcast_to(rows, (len(of["hidden"]), *rows.shape)))
-        hidden = np.tanh(np.matmul(np.concatenate(found, 2), of["hidden"]) + of["hidden_bias"])
-        sums = np.matmul(hidden, of["out"])[:, :, 0] + of["out_bias"]
-        chances: Floats = 1 / (1 + np.exp(-sums.mean(axis=0)))
+    def probabilities(self, triples: Sequence[tuple[str, str, str]]) -> Floats:
+        """Return the probability of each question, older and later text."""
+        known = self.encoded(text for it in triples for text in it)
+        read = _Triples([[known[text] for text in it] for it in triples])
+        heads, small = self._heads, self._small
+        vector, end = self._vector, self._vector + self._small
+        said, rows = read.rows[:, :, vector:end], read.rows[:, :, end:]
+        rows = rows.reshape(*rows.shape[:2], 2, heads, small // heads).transpose(2, 0, 3, 1, 4)
+        units = read.rows[:, :, :vector]
+        near = units @ units.swapaxes(1, 2)
+        score = rows[0] @ rows[1].swapaxes(2, 3) / sqrt(small / heads)
+        nearness = self._nearness[:, read.part[:, None], read.part]
+        score += nearness * near[:, None] + read.hidden[:, None]
+        score = np.exp(score - score.max(axis=3, keepdims=True))
+        equal = read.stems[:, :, None] == read.stems[:, None, :]
+        met = [self._met(score, said, near, equal, part) for part in read.parts]
+        told: list[Floats] = []
+        for number, (one, *others) in enumerate(SIDES):
+            own = read.parts[one]
+            mine, there = said[:, own], read.is_there[:, own]
+            found, marks = ([met[it][at][:, own] for it in others] for at in range(2))
+            every = np.concatenate([mine, *found, *(mine * it for it in found), *marks], axis=2)
+            words_told = np.maximum(self._linear(f"tell.{number}", every), 0) * there[:, :, None]
+            count = there.sum(axis=1, keepdims=True, dtype=np.float32) + POOLED
+            told += [words_told.max(axis=1), words_told.sum(axis=1) / count]
+        sums = self._linear("out", np.tanh(self._linear("hid", np.concatenate(told, axis=1))))
+        chances: Floats = 1 / (1 + np.exp(-sums[:, 0]))
         return chances
 
-    def _told(self, side: int, one: _Padded, others: Sequence[_Padded]) -> list[Floats]:
-        """Return what the words of one text say that their counterparts in the others do not."""
-        of, parts, kernels = self._numbers, [one.small], []
-        products = []
-        for number, other in enumerate(others):
-            near = np.matmul(one.units, other.units.transpose(0, 2, 1))
-            weight = of["nearness"][:, 2 * side + number, None, None, None]
-            score = np.matmul(one.asking, other.asked.transpose(0, 1, 3, 2)) + weight * near
-            score = np.where(other.is_there[:, None, :], score, FAR)
-            score = np.exp(score - score.max(axis=3, keepdims=True))
-            aligned = np.matmul(score / score.sum(axis=3, keepdims=True), other.small)
-            parts.append(aligned)
-            products.append(one.small * aligned)
-            equal = one.equals(other)
-            near = np.where(other.is_there[:, None, :], near, 0).max(axis=2).clip(0, 1)
-            kernels += [near, equal]
-        marks = np.stack(kernels, axis=2)
-        marks = np.broadcast_to(marks, (len(one.small), *marks.shape))
-        every = np.concatenate([*parts, *products, marks], axis=3)
-        told = np.matmul(every, of["tell"][:, side, None]) + of["tell_bias"][:, side, None, None]
-        told = np.maximum(told, 0) * one.is_there[:, :, None]
-        count = one.is_there.sum(axis=1, keepdims=True) + POOLED
-        return [told.max(axis=2), told.sum(axis=2) / count]
+    def _met(
+        self, score: Floats, said: Floats, near: Floats, equal: NDArray[np.bool_], part: slice
+    ) -> tuple[Floats, Floats]:
+        """Return the counterparts of all words in a part, how near they are, and whether equal."""
+        weight, there = score[:, :, :, part], said[:, part]
+        count, size, small = there.shape
+        values = there.reshape(count, size, self._heads, small // self._heads).swapaxes(1, 2)
+        found = weight @ values / (weight.sum(axis=3, keepdims=True) + TINY)
+        nearest = near[:, :, part].max(axis=2).clip(0, 1)
+        marks = np.stack([nearest, equal[:, :, part].any(axis=2)], axis=2)
+        return found.swapaxes(1, 2).reshape(said.shape), marks
 
 
-class _Padded:
-    """Some encoded texts as arrays of one size."""
+class _Triples:
+    """Encoded texts of triples as arrays: the words of question, older and later text in a row.
 
-    def __init__(self, texts: Sequence[_Encoded]) -> None:
-        size = max(len(it.stems) for it in texts)
-        self._stems = [it.stems for it in texts]
-        nets, _, width = texts[0].small.shape
-        self.is_there = np.zeros((len(texts), size), dtype=np.float32)
-        self.units = np.zeros((len(texts), size, texts[0].units.shape[1]), dtype=np.float32)
-        self.small, self.asking, self.asked = (
-            np.zeros((nets, len(texts), size, width), dtype=np.float32) for _ in range(3)
-        )
-        for at, it in enumerate(texts):
-            count = len(it.stems)
-            self.is_there[at, :count] = 1
-            self.units[at, :count] = it.units
-            self.small[:, at, :count] = it.small
-            self.asking[:, at, :count] = it.asking
-            self.asked[:, at, :count] = it.asked
+    `part` says what a word belongs to, `parts` are the places of each. `hidden` is far below 0 for
+    words that are not there, or are of the same text.
+    """
 
-    def equals(self, other: _Padded) -> Floats:
-        """Return for each word whether the other text of the pair has it, too."""
-        found = np.zeros(self.is_there.shape, dtype=np.float32)
-        for at, (mine, theirs) in enumerate(zip(self._stems, other._stems, strict=True)):
-            found[at, : len(mine)] = [stem in theirs for stem in mine]
-        return found
+    def __init__(self, triples: Sequence[Sequence[_Encoded]]) -> None:
+        sizes = [max(len(it.stems) for it in some) for some in zip(*triples, strict=True)]
+        starts = [0, sizes[0], sizes[0] + sizes[1], sum(sizes)]
+        self.parts = [slice(*it) for it in pairwise(starts)]
+        self.part = np.repeat(np.arange(len(sizes)), sizes)
+        shape = len(triples), starts[-1]
+        self.rows = np.zeros((*shape, triples[0][0].rows.shape[1]), dtype=np.float32)
+        self.stems = np.tile(-np.arange(1, shape[1] + 1), (shape[0], 1))
+        self.is_there = np.zeros(shape, dtype=np.bool_)
+        for at, some in enumerate(triples):
+            for it, start in zip(some, starts, strict=False):
+                end = start + len(it.stems)
+                self.rows[at, start:end] = it.rows
+                self.stems[at, start:end] = it.stems
+                self.is_there[at, start:end] = True
+        hidden = ~self.is_there[:, None, :] | (self.part[:, None] == self.part)
+        self.hidden = np.where(hidden, np.float32(FAR), np.float32(0))
 
 
 @cache
 def answer_network() -> AnswerNetwork:
-    """Return the networks that were fitted."""
+    """Return the network that was fitted."""
     folder = files("worlddb.recall")
     with folder.joinpath("answer_network.npz").open("rb") as file, np.load(file) as numbers:
-        return AnswerNetwork(dict(numbers), _number("likely_enough"), _number("enough"))
+        return AnswerNetwork(dict(numbers), enough())
 
 
 @cache
-def _settings() -> dict[str, object]:
-    path = files("worlddb.recall").joinpath("answer_network.json")
-    found: dict[str, object] = json.loads(path.read_text(encoding="utf-8"))
-    return found
-
-
-class SignNetwork(NamedTuple):
-    """A network with one hidden layer for the signs alone."""
-
-    inner: NDArray[np.float64]
-    inner_bias: NDArray[np.float64]
-    outer: NDArray[np.float64]
-    outer_bias: float
-
-    def probabilities(self, signs: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-        """Return the probability of each row of signs."""
-        hidden = np.tanh(np.array(signs) @ self.inner + self.inner_bias)
-        found: NDArray[np.float64] = 1 / (1 + np.exp(-(hidden @ self.outer + self.outer_bias)))
-        return found
-
-
-@cache
-def sign_network() -> SignNetwork:
-    """Return the network for stores without the files of the default embedder."""
-    kept = _settings()["signs_alone"]
-    assert isinstance(kept, dict)
-    inner = np.array(list(kept["inner"].values()))
-    bias, outer = np.array(kept["inner_bias"]), np.array(kept["outer"])
-    return SignNetwork(inner, bias, outer, float(kept["outer_bias"]))
-
-
-def _number(name: str) -> float:
-    return float(str(_settings()[name]))
-
-
 def enough() -> float:
     """Return the probability from which a later text counts as a new answer."""
-    return answer_network().enough
+    path = files("worlddb.recall").joinpath("answer_network.json")
+    return float(json.loads(path.read_text(encoding="utf-8"))["enough"])
 
 
 def new_answers(
-    question: str, texts: Sequence[str], pairs: Iterable[tuple[int, int]], *, read: bool = True
+    question: str, texts: Sequence[str], pairs: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], float]:
     """Return the probability of pairs of an older and a later text, by position; 0 if left out.
 
-    `texts` are all texts that were found. Without `read`, the signs alone decide.
+    `texts` are all texts that were found.
     """
-    vectors = static_vectors([question, *texts]) if read else None
-    company = AnswerCompany(question, texts, vectors)
-    near = company.nearest(pairs, PAIRS_WEIGHED)
-    quick = [(pair, row) for pair in near if (row := company.likeness(*pair)) is not None]
-    if not quick:
-        return {}
+    stems = [_stems(text) for text in texts]
+    kept = [(old, new) for old, new in pairs if not stems[new] <= stems[old]]
+    vectors = static_vectors([question, *texts]) if kept else None
     if vectors is None:
-        signs = [list(company.signs(*pair).values()) for pair, _ in quick]
-        chances = sign_network().probabilities(signs).tolist()
-        return dict(zip((pair for pair, _ in quick), chances, strict=True))
-    network = answer_network()
-    kept = [quick[at][0] for at in network.likely([row for _, row in quick])]
-    if not kept:
         return {}
-    signs = [list(company.signs(*pair).values()) for pair in kept]
+    near = np.einsum("ik,jk->ij", vectors, vectors)
+    kept.sort(key=lambda it: -near[0, it[1] + 1] - near[it[0] + 1, it[1] + 1])
+    kept = kept[:PAIRS_READ]
     triples = [(question, texts[old], texts[new]) for old, new in kept]
-    return dict(zip(kept, network.probabilities(triples, signs).tolist(), strict=True))
+    return dict(zip(kept, answer_network().probabilities(triples).tolist(), strict=True))
+
+
+@lru_cache(TEXTS_KEPT)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word.stem for word in read_words(text) if not word.flags[0])
