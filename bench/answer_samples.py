@@ -117,6 +117,7 @@ def answered(chance: random.Random) -> list[Triple]:
     """Return the triples with an answer: as written, with texts of other lines, and the blind."""
     items = fitted(chance)
     found = [*items, *_with_others(items, chance), *_unrelated(items, chance)]
+    found += _of_namesakes(items, chance)
     found = [it for it in found if it.is_compared]
     for name in BLIND:
         found += [it._replace(author=name, source="blind") for it in blind(name)]
@@ -167,8 +168,24 @@ def _with_others(items: Sequence[Triple], chance: random.Random) -> Iterator[Tri
                     yield it._replace(newer=text, label=0, source="random", kind="random")
 
 
+def _of_namesakes(items: Sequence[Triple], chance: random.Random) -> Iterator[Triple]:
+    """Yield updates that say the name of somebody else than the question does."""
+    given = sorted({it for one in items for it in _WORD.findall(one.newer) if _is_name(it)})
+    for it in items:
+        names = set(filter(_is_name, _WORD.findall(it.question)))
+        if it.source == "given" and it.label and names & set(_WORD.findall(it.newer)):
+            other = {name: chance.choice(given) for name in names}
+            if names.isdisjoint(other.values()):
+                newer = _WORD.sub(lambda found, to=other: to.get(found[0], found[0]), it.newer)  # type: ignore[misc]
+                yield it._replace(newer=newer, label=0, source="random", kind="person")
+
+
+def _is_name(word: str) -> bool:
+    return word[0].isupper() and is_given(word.lower())
+
+
 def _unrelated(items: Sequence[Triple], chance: random.Random) -> Iterator[Triple]:
-    """Yield answers of each line with updates of other lines: what sounds like news."""
+    """Yield updates of other lines as later texts: what sounds like news, of something else."""
     groups: dict[str, list[Triple]] = defaultdict(list)
     for it in items:
         if it.source == "given" and it.label:
@@ -188,6 +205,9 @@ def _unrelated(items: Sequence[Triple], chance: random.Random) -> Iterator[Tripl
         if len(fit) < 2:
             continue
         near = sorted(fit, key=lambda at: -float(told[language][at] @ vector))
+        for at in (*near[:2], chance.choice(fit)):  # an update, of what was not asked for
+            it = others[at]._replace(question=question, label=0)
+            yield it._replace(source="unrelated", kind="random")
         own = [it.newer for it in some]
         for older in (some[0].older, *chance.sample(own, min(2, len(own)))):
             for newer in (chance.choice(near[:3]), chance.choice(fit)):

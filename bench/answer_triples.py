@@ -33,6 +33,10 @@ GROUPS = {
     "update_pairs_households.jsonl": "households",
     "update_pairs_work.jsonl": "work",
     "update_pairs_world.jsonl": "world",
+    "update_pairs_others.jsonl": "others",
+    "update_pairs_scenes.jsonl": "scenes",
+    "update_pairs_tester.jsonl": "tester",
+    "update_pairs_facts.jsonl": "facts",
 }
 """Files, and who wrote them: a figure for one author comes from a fit without that author."""
 SINGLES = ("everyday_updates.json", "further_updates.json")

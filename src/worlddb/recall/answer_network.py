@@ -269,7 +269,7 @@ class AnswerNetwork:
             count = there.sum(axis=1, keepdims=True, dtype=np.float32) + POOLED
             told += [words_told.max(axis=1), words_told.sum(axis=1) / count]
         sums = self._linear("out", np.tanh(self._linear("hid", np.concatenate(told, axis=1))))
-        chances: Floats = 1 / (1 + np.exp(-sums[:, 0]))
+        chances: Floats = (1 / (1 + np.exp(-sums[:, 0]))).astype(np.float32)
         return chances
 
     def _met(
