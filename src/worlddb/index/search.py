@@ -440,7 +440,7 @@ class HeldWorlds:
 
     def _follow(self, key: HeldKey, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
         """Bring a held world to the reader's commit; return whether it fits."""
-        fits = False
+        fits, before = False, (found.head is None, len(found))
         try:
             try:
                 fits = found.follow(reader, moment, self._held_max)
@@ -454,8 +454,11 @@ class HeldWorlds:
                 if not fits:
                     # Too large, or unusable because it was interrupted.
                     self._held.pop(key, None)
+                # Only a world that is new or has changed its size can be one node too many.
+                is_resized = (False, len(found)) != before
                 while len(self._held) > 1 and (
-                    len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
+                    len(self._held) > WORLDS_MAX
+                    or (is_resized and sum(map(len, self._held.values())) > NODES_MAX)
                 ):
                     self._held.popitem(last=False)
         if not fits:
