@@ -144,6 +144,17 @@ class Bm25:
         packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
         return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
 
+    def has(self, word: str, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some documents have a word."""
+        packed = np.frombuffer(self._postings.get(word, b""), dtype=np.uint64)
+        if not len(packed):
+            return np.zeros(len(places), dtype=np.bool_)
+        wanted = places.astype(np.uint64) << np.uint64(COUNT_BITS)
+        # A count is at least 1, so the posting of a document is the first one above its number.
+        found = np.minimum(np.searchsorted(packed, wanted), len(packed) - 1)
+        has: NDArray[np.bool_] = packed[found] >> np.uint64(COUNT_BITS) == places
+        return has
+
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which documents contain all the words."""
         wanted = set(words)

@@ -327,6 +327,18 @@ class HeldWorld:
         places = [self.text.places_of(token) for token in tokens]
         return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
 
+    def saying(self, words: Sequence[Iterable[str]], rows: Sequence[int]) -> dict[int, set[int]]:
+        """Return by row the numbers of the words that nodes have, any of the forms of each."""
+        places = np.array([self.place[row] for row in rows], dtype=np.int64)
+        found: dict[int, set[int]] = {row: set() for row in rows}
+        for number, forms in enumerate(words):
+            has = np.zeros(len(rows), dtype=np.bool_)
+            for form in forms:
+                has |= self.text.has(form, places)
+            for at in np.flatnonzero(has).tolist():
+                found[rows[at]].add(number)
+        return found
+
     # -- reads for search --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:

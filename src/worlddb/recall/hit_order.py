@@ -47,7 +47,7 @@ from worlddb.index.held_world import HeldWorld, VectorRows
 from worlddb.index.vectors import Vectors
 from worlddb.language.ranking_features import PREFERENCE_LIST, phrase_pattern, plain_text
 from worlddb.language.rival_frames import is_rival
-from worlddb.language.statement import asked_of, statement_of
+from worlddb.language.statement import Statement, asked_of, statement_of
 from worlddb.language.text_tokens import words
 from worlddb.language.word_forms import sections
 from worlddb.model.records import Node
@@ -120,15 +120,14 @@ def names_ranking(rows: Sequence[int], found: Candidates) -> Ranking:
 class _Answer(NamedTuple):
     """A hit that states something: where in the order, since when, who says it where, and what.
 
-    `trust` is the level of the node, `opens` and `closes` are the first and the last two words.
+    `trust` is the level of the node.
     """
 
     at: int
-    opens: tuple[str, ...]
-    closes: tuple[str, ...]
     since: tuple[datetime, int]
     speaker: tuple[object, ...]
     text: str
+    said: Statement
     trust: int
 
 
@@ -193,8 +192,7 @@ def _answers(
             speaker = (TURN, node.name) if node.type == TURN else (node.parent,)
             since = node.valid_from, rows[at]
             level = trust.get(rows[at], FULL)
-            edges = said.words[:2], said.words[-2:]
-            answers.append(_Answer(at, *edges, since, speaker, node.content, level))
+            answers.append(_Answer(at, since, speaker, node.content, said, level))
     return answers
 
 
@@ -205,10 +203,7 @@ def _age(answer: _Answer) -> tuple[int, tuple[datetime, int]]:
 
 @lru_cache(RIVALS_KEPT)
 def _are_rivals(old: str, new: str) -> bool:
-    """Return whether two statements have one frame and two values, of which one can be true.
-
-    They must open or close alike, as rival frames do.
-    """
+    """Return whether two statements have one frame and two values, of which one can be true."""
     one, other = statement_of(old), statement_of(new)
     return one is not None and other is not None and is_rival(one, other)
 
@@ -230,8 +225,7 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
         for place, new in enumerate(ranked):
             if ages[place] <= age or speakers[place] != speaker or new.text == old.text:
                 continue
-            is_alike = old.opens == new.opens or old.closes == new.closes
-            if is_alike and _are_rivals(old.text, new.text):
+            if old.said.may_be_rival(new.said) and _are_rivals(old.text, new.text):
                 found[old.at, new.at] = 1.0
             elif number < ANSWERS_MAX and (place < ANSWERS_MAX or speaker[0] != TURN):
                 pairs.append((number, place))

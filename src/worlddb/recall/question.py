@@ -572,7 +572,6 @@ def words_asked(search: Search, view: View, interior: HeldWorld | None, text: st
         text,
         sorted(interior.languages),
         lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
-        interior.having,
     )
 
 

@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -112,6 +112,8 @@ class Recaller:
         self.moment = view.moment
         self.query = query
         self.question = question
+        self.held: Container[int] | None = None
+        """The rows inside the worlds that are held in memory, if they are."""
         self._matrix: NDArray[np.float32] | None = None
         """The vectors of the world in memory, once they were read for this question."""
 
@@ -127,6 +129,7 @@ class Recaller:
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             within = None
             if interior is not None:
+                self.held = interior.place
                 if vector is not None and view.within:
                     interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
                 interior, within = interior.narrowed(view, rows_within)
@@ -145,6 +148,9 @@ class Recaller:
             is_plain = view.types is None and view.where is None and not self.question.is_names
             if vector is not None and self.question.settings.worlds and is_plain:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
+            if interior is not None:
+                first = [ranking.rows[at] for at in ranking.order]
+                said = replace(said, held=interior.saying(said.forms, first))
         return self._answered(ranking, said)
 
     def _seen(
@@ -261,6 +267,11 @@ class Recaller:
         )
         kept = tuple(it for it in found.hits if it.confidence >= (question.min_confidence or 0.0))
         return replace(found, question=asked_for, hits=kept)
+
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return the visible rows; most others are outside the worlds that are held."""
+        held = self.held
+        return self.view.keep(rows if held is None else [row for row in rows if row in held])
 
     def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:
         """Return the places that each lane found, best first."""
@@ -502,4 +513,4 @@ def recall(
                 (Recaller(search, view, query, replace(question, text=part), words), asked)
             )
         found = recaller.answer(vector, apart)
-        return found.without(search.unembedded(reader, view.keep) if by_meaning else 0)
+        return found.without(search.unembedded(reader, recaller.keep) if by_meaning else 0)
