@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.bm25 import Bm25, WordCover
+from worlddb.index.bm25 import Bm25, SaidWords, WordCover
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.vectors import SaidWords, Vectors
+from worlddb.index.vectors import Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
 from worlddb.language.ranking_features import ASKS, ONLY, DatedTexts, Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, language_of, words

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.vectors import SAID_WORD
+from worlddb.index.bm25 import SAID_WORD
 from worlddb.language.ranking_features import FRAME
 from worlddb.language.text_tokens import MONTHS, STOP, WEEKDAYS, node_words, words
 

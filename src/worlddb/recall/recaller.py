@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.bm25 import SaidWords, SimilarWords, said_words
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
@@ -35,7 +36,7 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
+from worlddb.index.vectors import TokenReader, Tokens
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.language.text_tokens import asked
 from worlddb.model.conditions import condition_of
