@@ -480,11 +480,12 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
     return interior.text.scores(weighed_words(question, interior.languages))
 
 
-def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
-    """Return which words of a question the texts at some places have."""
+def text_cover(
+    interior: HeldWorld, question: str, places: NDArray[np.intp], forms: NDArray[np.int64]
+) -> WordCover:
+    """Return which words of a question the texts at some places have; `forms` are theirs."""
     asked_for = weighed_words(question, interior.languages)
-    tells = interior.chosen_forms(places)[:, ASKS] != ONLY
-    return WordCover(interior.text, asked_for, places, tells)
+    return WordCover(interior.text, asked_for, places, forms[:, ASKS] != ONLY)
 
 
 class LargeWorld(HeldWorld):

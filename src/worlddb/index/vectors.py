@@ -12,7 +12,7 @@ composed, and are read only to rerank the best results of a search.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -28,11 +28,13 @@ from worlddb.errors import (
     WorldDBError,
 )
 from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
+from worlddb.model.records import decode_changes
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 
 TOKEN_DIM = 128  # numbers of a token vector; one byte each
 TOKEN_DTYPE = np.dtype("<i1")
+TOKENS_KEPT_BYTES = 48 << 20  # token vectors kept in memory: those of ten thousand turns
 EMBED_BATCH = 2048  # texts per call of an embedder: an interruption loses no more than this
 FOLLOWED_BATCH = 128  # the same beside other calls: closing waits for one batch
 EARLY_MAX = 64  # texts that a recall embeds itself: a quarter of a second for a model
@@ -78,6 +80,61 @@ def pooling_label(pooling: Pooling) -> str:
     return f"{pooling} {POOLING_VERSION}"
 
 
+def token_rows(row: int, body: bytes) -> Tokens:
+    """Return the token vectors of a node from their stored bytes.
+
+    Raises:
+        CorruptionError: they have the wrong length.
+    """
+    if len(body) % TOKEN_DIM:
+        raise damaged(row)
+    return np.frombuffer(body, dtype=TOKEN_DTYPE).reshape(-1, TOKEN_DIM)
+
+
+class KeptTokens:
+    """The token vectors that were read last; nothing is kept of what was erased."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[int, Tokens] = {}
+        self._bytes = 0
+        self._seq = -1
+
+    def of(self, reader: Reader, rows: Iterable[int]) -> dict[int, Tokens]:
+        """Return the token vectors of some nodes, as far as they are kept."""
+        with self._lock:
+            kept = self._kept
+            if not kept or reader.is_uncommitted:
+                return {}
+            self._follow(reader)
+            return {row: kept[row] for row in rows if row in kept}
+
+    def keep(self, reader: Reader, tokens: Mapping[int, Tokens]) -> None:
+        """Keep token vectors that a snapshot has."""
+        if reader.is_uncommitted:
+            return
+        with self._lock:
+            self._follow(reader)
+            if reader.head().seq < self._seq:
+                return  # They may have been erased since.
+            for row, found in tokens.items():
+                if row not in self._kept:
+                    self._kept[row] = found
+                    self._bytes += found.nbytes
+            while self._bytes > TOKENS_KEPT_BYTES:
+                self._bytes -= self._kept.pop(next(iter(self._kept))).nbytes
+
+    def _follow(self, reader: Reader) -> None:
+        """Drop everything if a commit has erased something since."""
+        seq = reader.head().seq
+        if self._kept and seq > self._seq:
+            commits = reader.commits(self._seq, None, False)
+            changes = (change for one in commits for change in decode_changes(one.changes))
+            if any(change.kind == "erase" for change in changes):
+                self._kept, self._bytes = {}, 0
+        self._seq = max(seq, self._seq)
+
+
 class Vectors:
     """The vectors of one store by one embedder."""
 
@@ -87,6 +144,7 @@ class Vectors:
         self._pooling: Pooling = pooling
         self._unsaved: dict[int, bytes] = {}
         self._unsaved_tokens: dict[int, bytes] = {}
+        self._tokens = KeptTokens()
         self._taking_over = False
         self._turn = threading.Lock()
         self._early: dict[int, bytes] = {}
@@ -161,16 +219,17 @@ class Vectors:
             CorruptionError: stored token vectors have the wrong length.
         """
         model = self.model(reader)
-        found = {row: body for row in rows if (body := self._unsaved_tokens.get(row)) is not None}
-        if model is not None:
-            found.update(reader.derived.tokens(model.number, rows))
-        for row, body in found.items():
-            if len(body) % TOKEN_DIM:
-                raise damaged(row)
-        return [
-            np.frombuffer(found.get(row, b""), dtype=TOKEN_DTYPE).reshape(-1, TOKEN_DIM)
-            for row in rows
-        ]
+        found = self._tokens.of(reader, rows)
+        left = [row for row in rows if row not in found]
+        unsaved = self._unsaved_tokens
+        found |= {row: token_rows(row, unsaved[row]) for row in left if row in unsaved}
+        if model is not None and left:
+            read = reader.derived.tokens(model.number, left)
+            new = {row: token_rows(row, body) for row, body in read}
+            self._tokens.keep(reader, new)
+            found |= new
+        nothing = np.zeros((0, TOKEN_DIM), dtype=TOKEN_DTYPE)
+        return [found.get(row, nothing) for row in rows]
 
     def _embed_tokens(self, texts: Sequence[str]) -> list[bytes]:
         """Return the stored bytes of the texts' token vectors; empty if the embedder has none."""

@@ -405,10 +405,15 @@ class GraphLane:
                     self.ways[row] = Way(weight * way.gain, way.steps)
         self.ways |= self._claimed
 
-    def lane(self, rows: Sequence[int]) -> NDArray[np.float64]:
-        """Return the score of each candidate; from here on candidates are known by place."""
+    def lane(
+        self, rows: Sequence[int], numbers: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score of each candidate; from here on candidates are known by place.
+
+        `numbers` are the rows as an array, if they are at hand.
+        """
         self._rows = rows
-        numbers = np.array(rows, dtype=np.int64)
+        numbers = np.array(rows, dtype=np.int64) if numbers is None else numbers
         self._places = np.argsort(numbers, kind="stable")
         self._sorted = numbers[self._places]
         scores = np.zeros(len(rows))

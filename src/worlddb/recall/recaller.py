@@ -377,12 +377,13 @@ class Recaller:
             self._matrix = interior.vectors(self.reader, self.search.vectors())
             cosines = VectorRows(self._matrix, positions)
             lanes["vector"] = cosines.of(vector)
-        rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
-        cover = text_cover(interior, text, positions)
+        numbers = np.frombuffer(interior.rows, dtype=np.int64)[positions]
+        rows, forms = numbers.tolist(), interior.chosen_forms(positions)
+        cover = text_cover(interior, text, positions, forms)
         graph = None
         if weights.get("graph"):
             graph = self._graph(HeldNames(interior, seen, within if view.within else None))
-            lanes["graph"] = graph.lane(rows)
+            lanes["graph"] = graph.lane(rows, numbers)
         parents = interior.chosen(interior.parents, positions)
         spoken = interior.chosen(interior.spoken, positions)
         before = turns_before(parents, spoken != interior.speakers.get("", -1))
@@ -394,7 +395,7 @@ class Recaller:
             speakers=list(interior.speakers),
             spoken=spoken,
             before=before,
-            forms=interior.chosen_forms(positions),
+            forms=forms,
             cover=cover.shares if "text" in lanes else None,
             around=cover.around(parents, before) if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
