@@ -56,18 +56,18 @@ from worlddb.faces.http.request_limits import (
     BODY_S_MAX,
     PATIENCE_S,
     BodyLimit,
-    RequestLog,
     Threads,
     work_of,
 )
 from worlddb.faces.http.rest_routes import openapi, rest_routes, server_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
-from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
+from worlddb.faces.http.server_metrics import CONTENT_TYPE, RequestLog, ServerMetrics
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import WorkerStores
 from worlddb.faces.http.write_groups import GroupThread, GroupWriter
 from worlddb.faces.mcp.mcp_server import MemoryServer, OpenSubscriptions, make_server
+from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def make_app(
     rates: RateSource = served if isinstance(served, WorkerStores) else RateLimit()
     uses = TokenUses(None if is_worker else tokens_file)
     gate = CallerGate(access, served, metrics, uses)
-    threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
+    threads = _threads(served, patience_s)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
     groups = _groups(served)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max, keeps=not is_worker)
@@ -336,6 +336,12 @@ def make_app(
     app.state.mcp_server = server
     app.state.metrics = metrics
     return app
+
+
+def _threads(served: OneStore | TenantStores | WorkerStores, patience_s: float) -> Threads:
+    # Reads of a database server wait for it, and a read of a store in memory for the writer.
+    turns = is_file(served.path)
+    return Threads(patience_s=patience_s, asks_a_model=served.asks_a_model, takes_turns=turns)
 
 
 def _groups(served: OneStore | TenantStores | WorkerStores) -> GroupWriter | None:
