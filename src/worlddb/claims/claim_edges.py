@@ -13,6 +13,7 @@ E1  What is read is all that a `TimeLine` would look at if it had every claim: t
 from __future__ import annotations
 
 import json
+from array import array
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from datetime import UTC, date, datetime
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from worlddb.claims.claim import (
     CLAIM_EDGE,
@@ -43,6 +47,8 @@ from worlddb.store.rows import ClaimEdge, EdgeRow, ReferenceRow
 from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside
 
 SESSION = "Session"
+TARGETS_KEPT = 512  # nodes whose references are kept for the next questions about a world
+FOREVER = (1 << 63) - 1  # after every time that can be stored
 BEFORE_ALL = -(1 << 62)  # a time before every time that can be stored
 _VALUE = '"value":'
 _JSON = json.JSONDecoder()
@@ -442,37 +448,77 @@ def _unreadable(error: Exception) -> CorruptionError:
     )
 
 
+class ArrivingEdges:
+    """The present references to one node whose metadata hold a text, by row; see `References`."""
+
+    __slots__ = ("_spans", "numbers", "seen")
+
+    def __init__(self) -> None:
+        self.numbers = array("q")
+        self.seen = 0
+        """The last edge of the store that was looked at."""
+        self._spans: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)
+
+    def spans(self, reader: Reader) -> NDArray[np.int64]:
+        """Return the source of each, and since when and until when it is valid."""
+        new = self.numbers[len(self._spans) :]
+        if new:
+            rows = [
+                (it.source, it.valid_from, FOREVER if it.valid_to is None else it.valid_to)
+                for it in reader.sweep.references(new)
+            ]
+            try:
+                read = np.array(rows, dtype=np.int64)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise _unreadable(error) from None
+            self._spans = np.concatenate((self._spans, read))
+        return self._spans
+
+
+KeptReferences = dict[tuple[int, tuple[str, ...]], ArrivingEdges]
+"""What is known of references, by their target and texts."""
+
+
 class References:
     """The references to nodes on one snapshot; of the present ones, each is read once.
 
-    `inside` returns the nodes among some that are inside the view. With `newest`, the newest
-    references of a node with too many are read.
+    `inside` returns the nodes among some that are inside the view. `kept` is what is known from
+    earlier questions about the same world, up to some edge; nothing of it was closed or deleted
+    since. With `newest`, the newest references of a node with too many are read.
     """
 
     def __init__(
-        self, reader: Reader, moment: Moment, inside: Callable[[Iterable[int]], set[int]]
+        self,
+        reader: Reader,
+        moment: Moment,
+        inside: Callable[[Iterable[int]], set[int]],
+        kept: KeptReferences,
     ) -> None:
         self.newest = False
         self._reader = reader
         self._moment = moment
         self._inside = inside
+        self._kept = kept
         self._edges: dict[int, ReferenceRow] = {}
-        self._numbers: dict[tuple[int, tuple[str, ...]], list[int]] = {}
 
     def hubs(
         self, entities: Collection[int], keep: Callable[[Iterable[int]], set[int]]
     ) -> set[int]:
         """Return entities that too many texts are about, without reading all of these texts."""
-        if self._moment.known is not None:
+        moment, most = self._moment, SCALARS.hub_max
+        if moment.known is not None:
             return set()
         hubs: set[int] = set()
-        most = SCALARS.hub_max
-        for entity, numbers in self._saying(entities, ABOUT_METADATA).items():
+        at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
+        for entity, found in self._saying(entities, ABOUT_METADATA).items():
+            if not most < len(found.numbers) <= SCALARS.references_max:
+                continue
+            sources, begins, ends = found.spans(self._reader).T
+            holds = (ends > at) & ((begins <= at) | (moment.valid is None))
             kept: set[int] = set()
-            is_read = most < len(numbers) <= SCALARS.references_max
-            for end in range(len(numbers) if is_read else 0, 0, -most):
-                newer = self._edges_of(numbers[max(0, end - most) : end])
-                kept |= keep({it.source for it in valid_references(newer, self._moment)})
+            for end in range(len(sources), 0, -most):
+                newer = slice(max(0, end - most), end)
+                kept |= keep(set(sources[newer][holds[newer]].tolist()))
                 if len(kept) > most:
                     hubs.add(entity)
                     break
@@ -489,7 +535,7 @@ class References:
         numbers: Sequence[int] = ()
         if moment.known is None:
             each = self._saying(targets, said).values()
-            numbers = self._from_inside(sorted(number for some in each for number in some))
+            numbers = self._from_inside(sorted(number for it in each for number in it.numbers))
             found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
         else:
             then = reader.edges_at(targets, "in", REFERENCES, moment.known)
@@ -507,13 +553,24 @@ class References:
             return [item for one in alone for item in self.arriving({one}, said)]
         return valid_references(found, moment)
 
-    def _saying(self, rows: Collection[int], said: tuple[str, ...]) -> dict[int, list[int]]:
+    def _saying(self, rows: Collection[int], said: tuple[str, ...]) -> dict[int, ArrivingEdges]:
         """Return the present edges into each node whose metadata hold a text."""
-        known = self._numbers
-        if new := [row for row in rows if (row, said) not in known]:
-            found = self._reader.sweep.saying_of(new, REFERENCES[0], said)
-            known.update(((row, said), found.get(row, [])) for row in new)
-        return {row: known[row, said] for row in rows}
+        kept, last = self._kept, self._reader.head().edges
+        found = {row: kept.get((row, said)) or ArrivingEdges() for row in rows}
+        behind: dict[int, list[int]] = {}
+        for row, edges in found.items():
+            if edges.seen < last:
+                behind.setdefault(edges.seen, []).append(row)
+        for seen, some in behind.items():
+            new = self._reader.sweep.saying_of(some, REFERENCES[0], said, seen)
+            for row in some:
+                numbers = found[row].numbers + array("q", new.get(row, ()))
+                found[row].numbers, found[row].seen = numbers, last
+        if len(kept) > TARGETS_KEPT:
+            kept.clear()
+        few = (row for row, it in found.items() if len(it.numbers) <= SCALARS.references_max)
+        kept.update(((row, said), found[row]) for row in few)
+        return found
 
     def _edges_of(self, numbers: Sequence[int]) -> list[ReferenceRow]:
         """Return edges of the present by row."""

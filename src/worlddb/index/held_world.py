@@ -42,7 +42,8 @@ from worlddb.view.visibility import Moment, View, interior_up_to, is_answer, is_
 COMMITS_FOLLOWED_MAX = 1_000  # after more commits, the vectors of all held worlds are read again
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
 FOREVER = np.iinfo(np.int64).max
-MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
+EDGE_CHANGES = frozenset({"delete_edge", "close_edge"})
+MOVING_CHANGES = frozenset({"place"}) | EDGE_CHANGES
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -118,6 +119,8 @@ class HeldWorld:
         self.tongues: dict[str, list[int]] = {}
         self.names: dict[str, list[int]] = {}
         self.openings: set[str] = set()
+        self.references: dict[Any, Any] = {}
+        """What questions have read of references, while no edge was closed or deleted."""
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
         self._stale: set[int] = set()
@@ -180,6 +183,8 @@ class HeldWorld:
         if any(change.kind == "erase" for change in changes):
             self._forget()  # Words and vectors of erased nodes must not stay in memory.
             return self.read(reader, moment, most)
+        if any(change.kind in EDGE_CHANGES for change in changes):
+            self.references = {}
         if moment.known is not None:
             return True  # A past known time is not affected by later commits.
         new = self._new_rows(reader, before, head, changes, moment)

@@ -124,7 +124,7 @@ class Spreading:
         self._classes = classes and reader.has_proposals()
         self._asked: set[int] = set()  # What the question names: no text leads there again.
         self._onward: dict[int, dict[int, Way]] = {}
-        self._references = References(reader, moment, names.inside)
+        self._references = References(reader, moment, names.inside, names.references)
         self._bodies: dict[int, BodyRow] = {}
 
     def lifted(self, question: str, also: Sequence[str] = ()) -> list[NameGains]:

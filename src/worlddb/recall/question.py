@@ -31,6 +31,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.claims.claim_edges import KeptReferences
 from worlddb.errors import InvalidInputError, ProviderError
 from worlddb.index.held_world import HeldWorld, Mask, first_word
 from worlddb.index.name_index import STATING
@@ -197,7 +198,9 @@ class NameSpan(NamedTuple):
 
 
 class KnownNames(Protocol):
-    """The names of one view, and the words that its memories open with."""
+    """The names of one view, the words that its memories open with, and known references."""
+
+    references: KeptReferences
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
         """Return the visible nodes of each key that is a name."""
@@ -396,6 +399,7 @@ class HeldNames:
 
     def __init__(self, interior: HeldWorld, seen: Mask, within: Mask | None = None) -> None:
         self._interior = interior
+        self.references: KeptReferences = interior.references
         self._seen = seen
         self._within = within
 

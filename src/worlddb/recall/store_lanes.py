@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from worlddb.claims.claim_edges import KeptReferences
 from worlddb.index.bm25 import Bm25, WordCover
 from worlddb.index.held_world import (
     VectorRows,
@@ -180,6 +181,7 @@ class StoreNames:
         self._view = view
         self._reader = view.reader
         self._is_whole = is_whole(view)
+        self.references: KeptReferences = {}
         self._counts = counts  # how many nodes contain each word
 
     def _named(self, said: Sequence[str]) -> list[int]:

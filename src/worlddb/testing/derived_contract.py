@@ -401,6 +401,8 @@ class DerivedContract:
             text = '"inferred":true'
             assert sweep.saying([other], "causes", [text]) == [cause]
             assert sweep.saying_of([home, other], "causes", [text]) == {other: [cause]}
+            assert sweep.saying_of([other], "causes", [text], cause - 1) == {other: [cause]}
+            assert sweep.saying_of([other], "causes", [text], cause) == {}
             (plain,) = sweep.references([cause])
             assert (plain.source, plain.target, plain.metadata) == (home, other, f"{{{text}}}")
             assert plain.id == reader.edges([cause])[0].edge.id

@@ -453,14 +453,14 @@ class WorldSweep:
         return sorted(row for rows in self.saying_of(targets, type_, said).values() for row in rows)
 
     def saying_of(
-        self, targets: Iterable[int], type_: str, said: Sequence[str]
+        self, targets: Iterable[int], type_: str, said: Sequence[str], after: int = 0
     ) -> dict[int, list[int]]:
-        """Return the rows of the same edges by the node that they enter."""
+        """Return the rows of the same edges by the node that they enter; those `after` a row."""
         sql = (
             f"SELECT target, row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
-            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
+            f"AND row > ? AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
         )
-        values = (self._session.among(list(targets)), type_, *said)
+        values = (self._session.among(list(targets)), type_, after, *said)
         found: dict[int, list[int]] = {}
         for target, row in self._session.execute(sql, values) if said else ():
             found.setdefault(target, []).append(row)
