@@ -418,6 +418,14 @@ def relation_of(item: ReferenceRow) -> str:
         raise _unreadable(error) from None
 
 
+def said_relation(item: ReferenceRow) -> Any:
+    """Return the relation that the metadata of an edge name; None if they name none."""
+    try:
+        return json.loads(item.metadata).get("relation") if "relation" in item.metadata else None
+    except (ValueError, AttributeError) as error:
+        raise _unreadable(error) from None
+
+
 def as_stored(item: EdgeRow) -> ReferenceRow:
     """Return an edge of the past in the form in which those of the present are read."""
     edge = item.edge
@@ -455,8 +463,7 @@ class ArrivingEdges:
 
     def __init__(self) -> None:
         self.numbers = array("q")
-        self.seen = 0
-        """The last edge of the store that was looked at."""
+        self.seen = 0  # The last edge of the store that was looked at.
         self._spans: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)
 
     def spans(self, reader: Reader) -> NDArray[np.int64]:
@@ -468,23 +475,21 @@ class ArrivingEdges:
                 for it in reader.sweep.references(new)
             ]
             try:
-                read = np.array(rows, dtype=np.int64)
+                self._spans = np.concatenate((self._spans, np.array(rows, dtype=np.int64)))
             except (TypeError, ValueError, OverflowError) as error:
                 raise _unreadable(error) from None
-            self._spans = np.concatenate((self._spans, read))
         return self._spans
 
 
 KeptReferences = dict[tuple[int, tuple[str, ...]], ArrivingEdges]
-"""What is known of references, by their target and texts."""
 
 
 class References:
     """The references to nodes on one snapshot; of the present ones, each is read once.
 
-    `inside` returns the nodes among some that are inside the view. `kept` is what is known from
-    earlier questions about the same world, up to some edge; nothing of it was closed or deleted
-    since. With `newest`, the newest references of a node with too many are read.
+    `inside` returns the nodes among some that are inside the view. `kept` are those that earlier
+    questions about the same world have read, by target and texts; none was closed or deleted since.
+    With `newest`, the newest references of a node with too many are read.
     """
 
     def __init__(
@@ -505,10 +510,9 @@ class References:
         self, entities: Collection[int], keep: Callable[[Iterable[int]], set[int]]
     ) -> set[int]:
         """Return entities that too many texts are about, without reading all of these texts."""
-        moment, most = self._moment, SCALARS.hub_max
+        moment, most, hubs = self._moment, SCALARS.hub_max, set[int]()
         if moment.known is not None:
-            return set()
-        hubs: set[int] = set()
+            return hubs
         at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
         for entity, found in self._saying(entities, ABOUT_METADATA).items():
             if not most < len(found.numbers) <= SCALARS.references_max:

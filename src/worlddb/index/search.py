@@ -572,8 +572,8 @@ class RecallCounter:
             return True
         try:
             with self._store.derive(timeout_s) as session:
-                rows = ((session.node_row(ident), *counted) for ident, counted in taken.items())
-                known = [(row, count, last) for row, count, last in rows if row is not None]
+                places = session.lookup(list(taken))
+                known = [(place.row, *taken[ident]) for ident, place in places.items()]
                 session.sweep.add_recalls(known)
         except WorldDBError:
             with self._lock:

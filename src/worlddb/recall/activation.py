@@ -31,9 +31,12 @@ from worlddb.claims.claim_edges import (
     ABOUT_METADATA,
     REFERENCES,
     References,
+    as_stored,
     relation_in,
     relation_of,
+    said_relation,
     stated,
+    valid_references,
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.language.proper_names import name_key, said_words
@@ -54,7 +57,7 @@ from worlddb.recall.question import (
     question_names,
 )
 from worlddb.store.interface import Reader
-from worlddb.store.rows import BodyRow
+from worlddb.store.rows import BodyRow, ReferenceRow
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
@@ -275,14 +278,10 @@ class Spreading:
 
     def _mentioned(self, rows: Collection[int]) -> dict[int, dict[int, GraphStep]]:
         """Return the entities that texts mention, each with the step that leads there."""
-        reader, moment = self._reader, self._moment
         found: dict[int, dict[int, GraphStep]] = {row: {} for row in rows}
-        leaving = reader.edges_at(rows, "out", REFERENCES, moment.known)
-        inside = self._names.inside({item.target for item in leaving})
-        for item in leaving:
-            if item.target in inside and moment.holds(item.edge):
-                step = GraphStep(relation_in(item.edge.metadata), item.target, item.edge.id)
-                found[item.source].setdefault(item.target, step)
+        for item in self._leaving(rows):
+            step = GraphStep(relation_of(item), item.target, trusted_id(item.id))
+            found[item.source].setdefault(item.target, step)
         opens = self._names.may_open
         spans = {
             row: name_spans(body.content[:READ_CHARS_MAX], opens, capitals=True)
@@ -299,15 +298,23 @@ class Spreading:
     def _related(self, entities: Collection[int]) -> dict[int, list[GraphStep]]:
         """Return the entities that facts between entities lead to, in both directions."""
         found: dict[int, list[GraphStep]] = {}
-        reader, moment = self._reader, self._moment
-        leaving = reader.edges_at(sorted(entities), "out", REFERENCES, moment.known)
-        inside = self._names.inside({item.target for item in leaving})
-        for item in leaving:
-            relation = item.edge.metadata.get("relation")
-            if isinstance(relation, str) and item.target in inside and moment.holds(item.edge):
-                step = GraphStep(relation, item.target, item.edge.id)
+        for item in self._leaving(entities):
+            relation = said_relation(item)
+            if isinstance(relation, str):
+                step = GraphStep(relation, item.target, trusted_id(item.id))
                 found.setdefault(item.source, []).append(step)
         return found
+
+    def _leaving(self, rows: Collection[int]) -> list[ReferenceRow]:
+        """Return the valid references from some nodes to nodes inside the view."""
+        reader, moment = self._reader, self._moment
+        if moment.known is None:
+            leaving = reader.sweep.leaving(sorted(rows), REFERENCES[0])
+        else:
+            then = reader.edges_at(sorted(rows), "out", REFERENCES, moment.known)
+            leaving = list(map(as_stored, then))
+        inside = self._names.inside({item.target for item in leaving})
+        return [item for item in valid_references(leaving, moment) if item.target in inside]
 
     # -- the texts of an entity --------------------------------------------------------------------
 

@@ -239,6 +239,9 @@ class WorldTotals(Protocol):
     def references(self, rows: Iterable[int]) -> list[ReferenceRow]:
         """Return edges by row, without reading what their metadata say; for many at once."""
 
+    def leaving(self, sources: Iterable[int], type_: str) -> list[ReferenceRow]:
+        """Return the undeleted edges of a type from nodes, as `references` does."""
+
     def standing(
         self,
         targets: Iterable[int],

@@ -475,6 +475,19 @@ class WorldSweep:
         found = self._session.execute(sql, (self._session.among(wanted),))
         return list(map(ReferenceRow._make, found))
 
+    def leaving(self, sources: Iterable[int], type_: str) -> list[ReferenceRow]:
+        """Return the present edges of a type from nodes, as they are stored, by row."""
+        wanted = list(sources)
+        if not wanted:
+            return []
+        self._session.need_index("edges_source")
+        sql = (
+            f"SELECT {', '.join(ReferenceRow._fields)} FROM edges "
+            f"WHERE source {IN} AND type = ? AND gone IS NULL ORDER BY row"
+        )
+        found = self._session.execute(sql, (self._session.among(wanted), type_))
+        return list(map(ReferenceRow._make, found))
+
     def standing(
         self,
         targets: Iterable[int],
