@@ -80,6 +80,7 @@ TOKENS_AT_ONCE = 4_096  # A long text is summed in parts of this size, to limit 
 WORD_CHARS_CACHED = 32  # Longer words hardly ever occur again.
 WORDS_CACHED_MAX = 50_000  # About 10 MB; a conversation has some 5,000 different words.
 VECTORS_KEPT = 8_192  # words whose vectors are kept: 12 MB
+QUESTION_CHARS = TOKENS_AT_ONCE // 4  # a character is at most four tokens
 TEXTS_KEPT = 4_096  # Short texts whose vectors are kept: 4 MB.
 
 READ_CHARS = 2_000  # of a text, whose words are compared one by one: most turns are shorter
@@ -250,6 +251,8 @@ class WordLlamaEmbedder:
     usual_cosine = 0.0  # of unrelated texts; between -0.03 and 0.1 in the files of the evaluation
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        if len(texts) == 1 and len(texts[0]) <= QUESTION_CHARS:
+            return _static_vector(texts[0])[None].copy()  # Its answers are compared with it, too.
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:

@@ -103,10 +103,10 @@ class KeptTokens:
     def of(self, reader: Reader, rows: Iterable[int]) -> dict[int, Tokens]:
         """Return the token vectors of some nodes, as far as they are kept."""
         with self._lock:
-            kept = self._kept
-            if not kept or reader.is_uncommitted:
+            if reader.is_uncommitted:
                 return {}
             self._follow(reader)
+            kept = self._kept
             return {row: kept[row] for row in rows if row in kept}
 
     def keep(self, reader: Reader, tokens: Mapping[int, Tokens]) -> None:

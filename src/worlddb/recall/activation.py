@@ -523,12 +523,12 @@ def _name_of(node: Node) -> str:
 
 
 def paths_of(
-    view: View, rows: Iterable[int], ways: Mapping[int, Way]
+    view: View, rows: Iterable[int], ways: Mapping[int, Way], known: Mapping[int, Node]
 ) -> dict[int, tuple[PathStep, ...]]:
-    """Return the path to each row that the graph lane reached."""
+    """Return the path to each row that the graph lane reached; some nodes are `known`."""
     chosen = {row: ways[row].steps for row in rows if row in ways}
     passed = {step.row for steps in chosen.values() for step in steps}
-    nodes = view.reader.nodes(passed, view.moment.known)
+    nodes = {**known, **view.reader.nodes(passed - known.keys(), view.moment.known)}
     return {
         row: tuple(
             PathStep(

@@ -208,6 +208,14 @@ def _are_rivals(old: str, new: str) -> bool:
     return one is not None and other is not None and is_rival(one, other)
 
 
+def _alike(ranked: Sequence[_Answer], part: slice) -> dict[tuple[str, ...], list[int]]:
+    """Return the answers with the same words in some part, as rivals open or close alike."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for number, answer in enumerate(ranked):
+        found.setdefault(answer.said.words[part], []).append(number)
+    return found
+
+
 def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
     """Return which answer may have replaced which, by position, and how likely that is.
 
@@ -220,12 +228,16 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
     speakers = [it.speaker for it in ranked]
     places = {key: place for place, key in enumerate(sorted({_age(it) for it in ranked}))}
     ages = [places[_age(it)] for it in ranked]
+    opening, closing = _alike(ranked, slice(2)), _alike(ranked, slice(-2, None))
     for number, old in enumerate(ranked):
         age, speaker = ages[number], speakers[number]
-        for place, new in enumerate(ranked):
+        alike = {*opening[old.said.words[:2]], *closing[old.said.words[-2:]]}
+        for place in range(len(ranked)) if number < ANSWERS_MAX else sorted(alike):
+            new = ranked[place]
             if ages[place] <= age or speakers[place] != speaker or new.text == old.text:
                 continue
-            if old.said.may_be_rival(new.said) and _are_rivals(old.text, new.text):
+            may_be = place in alike and old.said.may_be_rival(new.said)
+            if may_be and _are_rivals(old.text, new.text):
                 found[old.at, new.at] = 1.0
             elif number < ANSWERS_MAX and (place < ANSWERS_MAX or speaker[0] != TURN):
                 pairs.append((number, place))
