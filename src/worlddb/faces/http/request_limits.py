@@ -36,7 +36,6 @@ import threading
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeVar, cast
 
@@ -522,13 +521,15 @@ class _Turns:
         (self._first if call.lane.is_first else self._others).append(call)
         if not self._is_due:
             self._is_due = True
-            self._let_the_loop_work(STEPS)
+            self._let_the_loop_work(asyncio.get_running_loop(), STEPS)
 
-    def _let_the_loop_work(self, steps: int) -> None:
-        go_on = partial(self._let_the_loop_work, steps - 1) if steps else self._give_turn
-        asyncio.get_running_loop().call_soon(go_on)
+    def _let_the_loop_work(self, loop: asyncio.AbstractEventLoop, steps: int) -> None:
+        if steps:
+            loop.call_soon(self._let_the_loop_work, loop, steps - 1)
+        else:
+            loop.call_soon(self._give_turn, loop)
 
-    def _give_turn(self) -> None:
+    def _give_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         call = self._current
         if call is None:
             call, self._waited_s = self._next(), 0.0
@@ -543,7 +544,7 @@ class _Turns:
                 call.leave_alone()
         self._is_due = bool(self._current or self._first or self._others)
         if self._is_due:
-            self._let_the_loop_work(STEPS)
+            self._let_the_loop_work(loop, STEPS)
 
     def _next(self) -> _Call:
         if self._first and (self._first_in_row < FIRST_IN_ROW_MAX or not self._others):
