@@ -33,6 +33,7 @@ from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unl
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
+    NEVER_DELETED,
     RECALLS,
     teach_words,
 )
@@ -189,10 +190,19 @@ def connect(
 
 
 def teach_writer(con: apsw.Connection) -> None:
-    """Register the functions that the guards and indexes of the tables need from a writer."""
-    # The guards call this function: only the engine's own connection defines it.
-    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=apsw.SQLITE_INNOCUOUS)
+    """Let a connection write: the guards are for all others, and it knows the indexed words."""
+    # A trigger would cost each row a call of Python and a savepoint. What the guards refuse to us,
+    # too, is refused when a statement is prepared.
+    con.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    con.authorizer = _refuse_deletion
     teach_words(con)
+
+
+def _refuse_deletion(action: int, table: str | None, *_: str | None) -> int:
+    """Refuse a statement that deletes rows which are never deleted."""
+    if action == apsw.SQLITE_DELETE and table in NEVER_DELETED:
+        raise apsw.ConstraintError(f"WorldDB: no row of {table} is ever deleted")
+    return apsw.SQLITE_OK
 
 
 def connect_immutable(path: str, key: StoreKey | None) -> apsw.Connection:
