@@ -315,8 +315,21 @@ class FileSession(SqlSession):
             sql = _INSERTS[table, conflict] = _insert(table, columns, conflict)
         if self._sums is None or table in SUMMED:
             self.executemany(sql, rows)
-            return
-        # A table without a sum needs no hook for its rows.
+        else:
+            self._unwatched(sql, rows)
+
+    def insert_fresh(self, table: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
+        # A row that is there although it cannot be was written by another program. It is counted
+        # twice, so that the sum no longer fits.
+        if self._sums is None:
+            self.insert(table, columns, rows, "DO NOTHING")
+        else:
+            self._unwatched(_insert(table, columns, "DO NOTHING"), rows)
+            self._sums.add(table, rows)
+
+    def _unwatched(self, sql: str, rows: Iterable[Any]) -> None:
+        """Run a statement for many rows without the hook: nothing of theirs has to be summed."""
+        assert self._sums is not None
         self.con.preupdate_hook(None)
         try:
             self.executemany(sql, rows)
@@ -521,6 +534,14 @@ class TableSums:
             hashed, count = _hash(table, new)
             total, rows = total ^ hashed, rows + count
         self._changed[table] = total, rows
+
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Record rows that were inserted without a hook."""
+        total, count = self._changed.get(table, (0, 0))
+        for row in rows:
+            hashed, one = _hash(table, row)
+            total, count = total ^ hashed, count + one
+        self._changed[table] = total, count
 
     def begin(self) -> None:
         """Forget the changes of a transaction that was rolled back."""
