@@ -33,6 +33,7 @@ from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unl
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
+    INDEX_NEW,
     NEVER_DELETED,
     RECALLS,
     teach_words,
@@ -282,7 +283,7 @@ def refuse_bad_path(path: str) -> None:
 class FileSession(SqlSession):
     """A session on a connection to SQLite."""
 
-    __slots__ = ("_run", "_run_many", "_sums")
+    __slots__ = ("_run", "_run_many", "_sums", "is_behind", "postpones")
 
     def __init__(
         self,
@@ -294,6 +295,7 @@ class FileSession(SqlSession):
         self._run = con.execute
         self._run_many = con.executemany
         self._sums = sums
+        self.is_behind = self.postpones = False
         super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
@@ -329,12 +331,26 @@ class FileSession(SqlSession):
 
     def _unwatched(self, sql: str, rows: Iterable[Any]) -> None:
         """Run a statement for many rows without the hook: nothing of theirs has to be summed."""
-        assert self._sums is not None
+        if self._sums is None:
+            return self.executemany(sql, rows)
         self.con.preupdate_hook(None)
         try:
             self.executemany(sql, rows)
         finally:
             self._sums.follow(self.con)
+
+    def insert_texts(self, rows: Iterable[NewText]) -> None:
+        # FTS5 writes what it has at each savepoint, so blocks index their words together.
+        if self.postpones and self.deferred is None:
+            self.is_behind = True
+        else:
+            super().insert_texts(rows)
+
+    def index_new(self) -> None:
+        """Index the words of new nodes that wait for the COMMIT, or for the first search."""
+        if self.is_behind:
+            self.is_behind = False
+            self._unwatched(INDEX_NEW, [()])
 
     def among(self, rows: Sequence[int]) -> Any:
         return apsw.carray(array("q", rows or (0,)))
@@ -384,7 +400,13 @@ class FileTextIndex:
     """The words of every node, as one session sees them."""
 
     def __init__(self, session: FileSession) -> None:
-        self._session = session
+        self._whole = session
+
+    @property
+    def _session(self) -> FileSession:
+        """The session, after what its transaction has not indexed yet."""
+        self._whole.index_new()
+        return self._whole
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
         """Return the approximate number of `nodes` with each word; exact for small numbers.
@@ -427,7 +449,7 @@ class FileTextIndex:
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
         words = ((row, indexed(name), indexed_content(content)) for row, name, content in rows)
-        self._session.insert("texts", ("rowid", "name", "content"), words)
+        self._whole.insert("texts", ("rowid", "name", "content"), words)
 
     def erase(self, rows: Sequence[int]) -> None:
         """Remove the words of nodes."""

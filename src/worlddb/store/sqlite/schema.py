@@ -262,6 +262,8 @@ INDEX_TEXTS = (
     "SELECT row, worlddb_words(name, 0), worlddb_words(content, 1) FROM nodes WHERE row >= ?"
 )
 """Needs the function `worlddb_words`, which every writing connection has."""
+INDEX_NEW = INDEX_TEXTS.replace("row >= ?", "row > (SELECT max(id) FROM texts_docsize)")
+"""Indexes the nodes after the last one that is indexed; that is the order in which it is done."""
 
 USUAL_HASH_BYTES = 1 << 20  # FTS5's default
 USUAL_MERGE = 4  # FTS5's default; a bulk load changes both for its duration
