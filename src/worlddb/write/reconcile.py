@@ -422,9 +422,7 @@ class Reconciler:
 
 def _has_details(draft: EdgeDraft) -> bool:
     """Return whether a draft has a time or metadata of its own."""
-    return (
-        draft.valid_from is not None or draft.valid_to is not None or draft.metadata is not None
-    )
+    return draft.valid_from is not None or draft.valid_to is not None or draft.metadata is not None
 
 
 def keep_premises(ledger: Ledger, row: int, metadata: str) -> None:
