@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import apsw
 from blake3 import blake3
@@ -58,6 +58,10 @@ BUDGET_KIB = 131_072
 """KiB; holds the indexes of a million nodes. The kernel caches the file as well, so more gains
 little; unused pages cost nothing."""
 SHARE_KIB_MIN = 2_000  # SQLite's default; with less, a larger commit spills to the disk
+WRITER_KIB = 8_192
+"""KiB. To balance a tree SQLite gives a page a number beyond the end of the file for a moment. The
+next COMMIT then looks for such pages among all in the cache, which in a large one takes longer than
+the whole write. This much holds the inner pages of the indexes of a million nodes."""
 COUNTED_MAX = 2_000
 """Nodes per word up to which they are counted; more are estimated, as counting takes too long."""
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
@@ -136,18 +140,24 @@ class PageBudget:
     """The page memory that all connections of this process share.
 
     SQLite gives each connection a page cache of its own, without a limit over all of them. So each
-    connection gets an equal share, recomputed whenever one is opened or closed: one connection may
-    use all of it, nine use no more together.
+    reader gets an equal share, recomputed whenever one is opened or closed: one reader may use all
+    that the writers leave, nine use no more together.
     """
 
     def __init__(self, kib: int = BUDGET_KIB) -> None:
         self._kib = kib
         self._shares: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
+        self._writers: WeakSet[apsw.Connection] = WeakSet()
 
-    def share(self, con: apsw.Connection) -> None:
+    def share(self, con: apsw.Connection, *, writes: bool = False) -> None:
         """Give a connection its share; pages beyond it are freed at once."""
         self._shares.setdefault(con, 0)
-        share = max(self._kib // len(self._shares), SHARE_KIB_MIN)
+        (self._writers.add if writes else self._writers.discard)(con)
+        share = min(self._kib // len(self._shares), WRITER_KIB)
+        if not writes:
+            left = self._kib - share * len(self._writers)
+            share = left // (len(self._shares) - len(self._writers))
+        share = max(share, SHARE_KIB_MIN)
         if self._shares[con] != share:
             con.pragma("cache_size", -share)
             self._shares[con] = share
@@ -155,6 +165,7 @@ class PageBudget:
     def leave(self, con: apsw.Connection) -> None:
         """Remove a closing connection; the others get larger shares when they are used next."""
         self._shares.pop(con, None)
+        self._writers.discard(con)
 
 
 PAGE_BUDGET = PageBudget()
@@ -263,27 +274,10 @@ def check_format(con: apsw.Connection, path: str) -> int:
     return int(version)
 
 
-def refuse_bad_path(path: str) -> None:
-    """Raise early for a path that cannot be a store, with the reason."""
-    if path == MEMORY:
-        return
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise StorageError(f"{path!r}: is not UTF-8; choose another name") from None
-    if not path or "\0" in path:
-        raise StorageError(f"{path!r}: is not a path; give the path of a file")
-    target = Path(path)
-    if target.is_dir():
-        raise StorageError(f"{path}: is a folder; give the path of a file in it")
-    if not target.parent.is_dir():
-        raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
-
-
 class FileSession(SqlSession):
     """A session on a connection to SQLite."""
 
-    __slots__ = ("_run", "_run_many", "_sums", "is_behind", "postpones")
+    __slots__ = ("_run", "_run_many", "_sums", "has_loaded", "is_behind", "postpones")
 
     def __init__(
         self,
@@ -295,7 +289,7 @@ class FileSession(SqlSession):
         self._run = con.execute
         self._run_many = con.executemany
         self._sums = sums
-        self.is_behind = self.postpones = False
+        self.has_loaded = self.is_behind = self.postpones = False
         super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
@@ -364,9 +358,11 @@ class FileSession(SqlSession):
         return FileScan(self)
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
-        """Defer indexes until the end of a load."""
+        """Defer indexes until the end of a load, which may use as much memory as a reader."""
         from worlddb.store.sqlite.schema import BulkLoad
 
+        PAGE_BUDGET.share(self.con)
+        self.has_loaded = True
         return BulkLoad(self, head)
 
     def need_table(self, name: str, *, is_written: bool = False) -> bool:

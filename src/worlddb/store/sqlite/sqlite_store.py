@@ -42,7 +42,6 @@ from worlddb.store.sqlite.database_file import (
     connect,
     connect_immutable,
     connect_somehow,
-    refuse_bad_path,
     teach_writer,
     translated,
 )
@@ -53,7 +52,7 @@ from worlddb.store.sqlite.file_copy import (
     migrate_store,
     refuse_bad_target,
 )
-from worlddb.store.sqlite.file_locks import LOCKED_FILES, make_private
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, make_private, refuse_bad_path
 from worlddb.store.sqlite.gate import (
     Checkpointer,
     FileWatch,
@@ -425,7 +424,12 @@ class SqliteStore:
         if self._writer.txn_state("main") != apsw.SQLITE_TXN_NONE and self.path != MEMORY:
             self._renew_writer()
         con = self._writer
-        PAGE_BUDGET.share(con)
+        PAGE_BUDGET.share(con, writes=True)
+        if self._session.has_loaded:
+            # FTS5 keeps a table as large as the words of the load, and goes through it at each
+            # commit, until the schema is read again.
+            con.execute("PRAGMA writable_schema = RESET")
+            self._session.has_loaded = False
         if self._settings != (patience_s, is_derived):
             self._settings = None
             con.set_busy_timeout(int(patience_s * 1000))
