@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import worlddb
 from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
-from worlddb.index.bm25 import unlikely
-from worlddb.index.vectors import TOKEN_DIM, SaidWords, late_interaction_scores
+from worlddb.index.bm25 import SaidWords, unlikely
+from worlddb.index.vectors import TOKEN_DIM, late_interaction_scores
 
 from .exact_texts import ExactEmbedder
 

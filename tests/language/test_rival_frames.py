@@ -185,3 +185,16 @@ def test_phrases_are_found_by_their_words_as_by_their_pattern(section: str) -> N
         found += phrases.are_in(runs, text)
         assert phrases.are_said(runs, text) == phrases.are_in(runs, text), text
     assert found
+
+
+SECTIONS = ["change", "turn", "end", "past", "since", "lately", "intent", "newly", "then"]
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, "turned", "ended", "acquired"])
+def test_a_text_with_a_phrase_has_the_words_of_the_phrase(section: str) -> None:
+    phrases = Phrases(section)
+    for phrase in sorted(listed(section)):
+        for text in (f"so {phrase} it was", f"he said {phrase}"):
+            runs = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
+            assert phrases.may_be_said(runs, text), text
+            assert phrases.cut(text, runs) != text

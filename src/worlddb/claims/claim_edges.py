@@ -34,6 +34,7 @@ from worlddb.claims.claim import (
     value_key,
 )
 from worlddb.errors import CorruptionError
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import DraftNode, Node
@@ -387,6 +388,7 @@ def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
 
 # -- references ------------------------------------------------------------------------------------
 
+REFERENCES = (CLAIM_EDGE,)
 ROLE, ABOUT, MENTIONS = "role", "about", "mentions"
 ABOUT_METADATA = ('"role":"about"',)
 
@@ -438,3 +440,100 @@ def _unreadable(error: Exception) -> CorruptionError:
     return CorruptionError(
         f"an edge cannot be read ({error}); `worlddb check` lists all damage; restore a backup"
     )
+
+
+class References:
+    """The references to nodes on one snapshot; of the present ones, each is read once.
+
+    `inside` returns the nodes among some that are inside the view. With `newest`, the newest
+    references of a node with too many are read.
+    """
+
+    def __init__(
+        self, reader: Reader, moment: Moment, inside: Callable[[Iterable[int]], set[int]]
+    ) -> None:
+        self.newest = False
+        self._reader = reader
+        self._moment = moment
+        self._inside = inside
+        self._edges: dict[int, ReferenceRow] = {}
+        self._numbers: dict[tuple[int, tuple[str, ...]], list[int]] = {}
+
+    def hubs(
+        self, entities: Collection[int], keep: Callable[[Iterable[int]], set[int]]
+    ) -> set[int]:
+        """Return entities that too many texts are about, without reading all of these texts."""
+        if self._moment.known is not None:
+            return set()
+        hubs: set[int] = set()
+        most = SCALARS.hub_max
+        for entity, numbers in self._saying(entities, ABOUT_METADATA).items():
+            kept: set[int] = set()
+            is_read = most < len(numbers) <= SCALARS.references_max
+            for end in range(len(numbers) if is_read else 0, 0, -most):
+                newer = self._edges_of(numbers[max(0, end - most) : end])
+                kept |= keep({it.source for it in valid_references(newer, self._moment)})
+                if len(kept) > most:
+                    hubs.add(entity)
+                    break
+        return hubs
+
+    def arriving(self, rows: Collection[int], said: tuple[str, ...]) -> list[ReferenceRow]:
+        """Return the references to nodes whose metadata hold a text; none of hubs.
+
+        The store picks the edges: a name may be mentioned a hundred thousand times, and be what
+        three texts are about.
+        """
+        reader, moment = self._reader, self._moment
+        targets = sorted(rows)
+        numbers: Sequence[int] = ()
+        if moment.known is None:
+            each = self._saying(targets, said).values()
+            numbers = self._from_inside(sorted(number for some in each for number in some))
+            found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
+        else:
+            then = reader.edges_at(targets, "in", REFERENCES, moment.known)
+            inside = self._inside({item.source for item in then})
+            found = [
+                item
+                for item in map(as_stored, then)
+                if item.source in inside and any(text in item.metadata for text in said)
+            ]
+            found = found if len(found) <= SCALARS.references_max or self.newest else None
+        if found is None and self.newest:
+            found = self._edges_of(numbers[-SCALARS.references_max :])
+        if found is None:  # One of them is a hub, or each is known well.
+            alone = targets if len(targets) > 1 else []
+            return [item for one in alone for item in self.arriving({one}, said)]
+        return valid_references(found, moment)
+
+    def _saying(self, rows: Collection[int], said: tuple[str, ...]) -> dict[int, list[int]]:
+        """Return the present edges into each node whose metadata hold a text."""
+        known = self._numbers
+        if new := [row for row in rows if (row, said) not in known]:
+            found = self._reader.sweep.saying_of(new, REFERENCES[0], said)
+            known.update(((row, said), found.get(row, [])) for row in new)
+        return {row: known[row, said] for row in rows}
+
+    def _edges_of(self, numbers: Sequence[int]) -> list[ReferenceRow]:
+        """Return edges of the present by row."""
+        if new := [number for number in numbers if number not in self._edges]:
+            self._edges.update((item.row, item) for item in self._reader.sweep.references(new))
+        return [self._edges[number] for number in numbers]
+
+    def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Return edges that come from inside the view, the newest, one more than are read.
+
+        References that a caller cannot see must not make a node a hub for that caller.
+        """
+        most = SCALARS.references_max + 1
+        if len(numbers) < most:
+            return numbers
+        kept: list[int] = []
+        for end in range(len(numbers), 0, -most):
+            found = self._edges_of(numbers[max(0, end - most) : end])
+            inside = self._inside({item.source for item in found})
+            kept[:0] = [item.row for item in found if item.source in inside]
+            if len(kept) >= most:
+                break
+        return kept[-most:]

@@ -23,6 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import sqrt
 from typing import NamedTuple
 
@@ -47,6 +48,7 @@ from worlddb.language.word_forms import fold
 
 READINGS_KEPT = 4_096  # texts cached: a question compares the same few hits again
 KIND_NEAR = 0.5  # "on Monday", "on the 4th"; "Ana", "Frau Kern": perhaps one kind of answer
+CHUNKS_KEPT = 16_384  # words cached, as written: most come up again in other texts
 LABEL_CHARS_MAX = 30  # "Codename: Heron", "New number, everyone: 555-9876"
 LINK_MIN = 0.1  # a weaker link counts as none
 LINK_SIGNS = "link", "nearest", "nearer"
@@ -61,6 +63,7 @@ _CLAUSE = re.compile(r"[,;.!?](?=\s|$)|[。！？；，、\n]|\s[-–—]\s")
 _SENTENCE = re.compile(r"(?<!\b[A-Z][a-z])[;.!?](?=\s|$)|[。！？；\n]")  # not after "Dr."
 _CHUNK = re.compile(r"\b[jldnmtsc]['’](?=\w)|[^\s,、，:：]+", re.IGNORECASE)  # l'heure, j'habite
 _MARKS = ".,;:!?\"'()¿¡«»“”…-"
+_LETTERS = re.compile(r"[^\W\d_]+")
 _GENITIVE = re.compile(r"'s?$")
 _NAMES = frozenset({"name", "person", "place"})
 _COUNTED = frozenset({"date", "number"})
@@ -96,10 +99,8 @@ def _reading(text: str) -> _SignText:
     for sentence in _SENTENCE.split(text):
         chunks = _CHUNK.findall(sentence)
         for at, chunk in enumerate(chunks):
-            form = fold(chunk).strip(_MARKS)
-            if form:
-                after = fold(chunks[at + 1]) if at + 1 < len(chunks) else ""
-                words += _words(chunk, form, opens=at == 0 and after not in COPULAS)
+            opens = at == 0 and (len(chunks) < 2 or fold(chunks[1]) not in COPULAS)
+            words += _words(chunk, opens=opens)
     forms = frozenset(form for word in words for form in (word.form, word.form.partition("'")[0]))
     said, plain = read_statement(text), fold(text)
     return _SignText(
@@ -115,29 +116,41 @@ def _reading(text: str) -> _SignText:
 
 def _told(said: Statement, forms: frozenset[str], plain: str) -> dict[str, bool]:
     """Return whether a text is news, an end, a doubt, or about the past."""
-    end = said.is_end or _ENDED.are_in(forms, plain)
-    turn = end or said.is_turn or _TURNED.are_in(forms, plain)
+    runs = frozenset(_LETTERS.findall(plain))
+
+    def has(phrases: Phrases) -> bool:
+        return phrases.may_be_said(runs, plain) and phrases.are_in(forms, plain)
+
+    end = said.is_end or has(_ENDED)
+    turn = end or said.is_turn or has(_TURNED)
     return {
-        "change": turn or said.is_change or _NEWLY.are_in(forms, plain),
+        "change": turn or said.is_change or has(_NEWLY),
         "turn": turn,
         "end": end,
         "past": said.is_past,
-        "then": _THEN.are_in(forms, plain),
+        "then": has(_THEN),
         "doubt": said.is_doubtful,
-        "intent": _INTENT.are_in(forms, plain),
-        "since": _SINCE.are_in(forms, plain),
-        "lately": _LATELY.are_in(forms, plain),
-        "acquired": _ACQUIRED.are_in(forms, plain),
+        "intent": has(_INTENT),
+        "since": has(_SINCE),
+        "lately": has(_LATELY),
+        "acquired": has(_ACQUIRED),
         "was": not _WAS.isdisjoint(forms),
         "not": not _NOT.isdisjoint(forms),
     }
 
 
-def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
-    """Return a chunk as one word, or as pairs of characters in a script without spaces."""
+@lru_cache(CHUNKS_KEPT)
+def _words(chunk: str, *, opens: bool) -> tuple[_SignWord, ...]:
+    """Return a chunk as one word, or as pairs of characters in a script without spaces.
+
+    None if it is only punctuation.
+    """
+    form = fold(chunk).strip(_MARKS)
+    if not form:
+        return ()
     stems, is_number = topical(chunk) if form not in _NEWS else ((), False)
     if len(stems) > 1 and not form.isascii() and not form[0].islower():
-        return [_SignWord(it, (it,), "number" if it.isdigit() else "word") for it in stems]
+        return tuple(_SignWord(it, (it,), "number" if it.isdigit() else "word") for it in stems)
     is_capital = chunk[:1].isupper() and form.partition("'")[0] not in SELF
     bare = _GENITIVE.sub("", form)
     is_named = is_capital and (is_given(bare) or (form.endswith("s") and is_given(form[:-1])))
@@ -152,7 +165,7 @@ def _words(chunk: str, form: str, *, opens: bool) -> list[_SignWord]:
         kind = "place"
     elif is_capital and (not opens or not chunk[1:].islower()):
         kind = "name"
-    return [_SignWord(form, stems, kind)]
+    return (_SignWord(form, stems, kind),)
 
 
 @lru_cache(READINGS_KEPT)
@@ -219,16 +232,16 @@ class _Links:
     """The rarity of stems among the texts found."""
 
     def __init__(self, texts: Sequence[_SignText]) -> None:
-        self._size = max(1, len(texts))
-        self._stems = Counter(stem for it in texts for stem in it.stems)
+        size = max(1, len(texts))
+        counts = Counter(chain.from_iterable(it.stems for it in texts))
+        self._worth = {stem: 1.0 - max(0, count - 2) / size for stem, count in counts.items()}
 
     def strength(self, basis: _OlderAnswer, new: _SignText) -> float:
         """Return the strength of the link between a text and an older answer.
 
         A stem counts 1 if at most two texts have it, and 0 if all have it.
         """
-        shared = basis.known & new.stems
-        return sum(1.0 - max(0, self._stems[stem] - 2) / self._size for stem in shared)
+        return sum(map(self._worth.__getitem__, basis.known & new.stems))
 
 
 class _Basis(NamedTuple):
@@ -254,17 +267,28 @@ class AnswerCompany:
         self._asked = _reading(question)
         self._texts = [_reading(text) for text in texts]
         self._links = _Links(self._texts)
-        self._near: list[list[float]] | None = None
-        if vectors is not None:
-            self._near = np.einsum("ik,jk->ij", vectors, vectors).tolist()
+        self._vectors = vectors
+        self._near_by_row: dict[int, list[float]] = {}
         self._bases: dict[int, _Basis] = {}
+
+    def _near(self, row: int) -> list[float]:
+        """Return the nearness of all vectors to one of them; the question is row 0."""
+        assert self._vectors is not None
+        found = self._near_by_row.get(row)
+        if found is None:
+            near = np.vecdot(self._vectors, self._vectors[row])
+            found = self._near_by_row[row] = near.tolist()
+        return found
 
     def nearest(self, pairs: Iterable[tuple[int, int]], count: int) -> list[tuple[int, int]]:
         """Return the pairs whose later texts mean most of what question and older text mean."""
-        found, near = list(pairs), self._near
-        if near is not None and len(found) > count:
-            found.sort(key=lambda it: -near[0][it[1] + 1] - near[it[0] + 1][it[1] + 1])
-        return found[:count] if near is not None else found
+        found = list(pairs)
+        if self._vectors is None:
+            return found
+        if len(found) > count:
+            asked = self._near(0)
+            found.sort(key=lambda it: -asked[it[1] + 1] - self._near(it[0] + 1)[it[1] + 1])
+        return found[:count]
 
     def likeness(self, old: int, new: int) -> list[float] | None:
         """Return how much two texts and the question have in common; None if `new` adds nothing.
@@ -318,8 +342,8 @@ class AnswerCompany:
             strengths = [self._links.strength(older, it) for it in self._texts]
             best = sorted((it for at, it in enumerate(strengths) if at != old), reverse=True)
             usual = 0.0
-            if self._near is not None:
-                usual = sum(self._near[0][1:]) + sum(self._near[old + 1][1:])
+            if self._vectors is not None:
+                usual = sum(self._near(0)[1:]) + sum(self._near(old + 1)[1:])
             best = [*best, 0.0, 0.0]
             found = self._bases[old] = _Basis(older, strengths, best[0], best[1], usual)
         return found
@@ -333,9 +357,9 @@ class AnswerCompany:
 
     def _vector_signs(self, basis: _Basis, old: int, new: int) -> list[float]:
         """Return the similarity in meaning, and how much it exceeds that of the other texts."""
-        if self._near is None:
+        if self._vectors is None:
             return []
-        question, older = self._near[0], self._near[old + 1]
+        question, older = self._near(0), self._near(old + 1)
         asked, told, before = question[new + 1], older[new + 1], question[old + 1]
         others = len(self._texts) - 2
         usual = basis.usual - asked - told - before - older[old + 1]

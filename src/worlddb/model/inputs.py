@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -304,8 +304,12 @@ _AS_THEY_ARE = frozenset((str, int, float, bool, type(None)))
 
 
 def _plain(value: Any) -> Any:
-    if type(value) in _AS_THEY_ARE:
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
         return value
+    plain = _PLAIN_OF.get(kind)
+    if plain is not None:
+        return plain(value)
     if isinstance(value, Id):
         return str(value)
     if isinstance(value, datetime):
@@ -317,6 +321,17 @@ def _plain(value: Any) -> Any:
     return value.to_dict() if hasattr(value, "to_dict") else value
 
 
+_PLAIN_OF: dict[type, Callable[[Any], Any]] = {
+    Id: bytes.hex,
+    datetime: datetime.isoformat,
+    tuple: lambda value: [_plain(item) for item in value],
+    dict: lambda value: {
+        key: item if type(item) in _AS_THEY_ARE else _plain(item) for key, item in value.items()
+    },
+}
+"""The usual types, which are not asked one by one whether they are of some class."""
+
+
 class Plain:
     """Gives a frozen value its JSON form: ids as hex, times as ISO-8601."""
 
@@ -324,11 +339,11 @@ class Plain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the value as plain JSON data."""
-        names: Sequence[str] = type(self).__dataclass_fields__  # type: ignore[attr-defined]
-        found = {name: getattr(self, name) for name in names}
-        for name, value in found.items():
-            if type(value) not in _AS_THEY_ARE:  # Most fields need no conversion.
-                found[name] = _plain(value)
+        found = {}
+        for name in type(self).__dataclass_fields__:  # type: ignore[attr-defined]
+            value = getattr(self, name)
+            # Most fields need no conversion.
+            found[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
         return found
 
 

@@ -28,7 +28,7 @@ from worlddb.index.held_world import (
 from worlddb.index.name_index import STATING, name_number, opening_key
 from worlddb.index.search import UNFILED_MAX, Search
 from worlddb.index.store_search import CANDIDATES_MAX, best_of, is_whole
-from worlddb.language.proper_names import first_name, name_key, unqualified
+from worlddb.language.proper_names import first_name, like_names, name_key, unqualified
 from worlddb.language.ranking_features import ASKS, ONLY, asked_years
 from worlddb.language.text_tokens import node_words, words
 from worlddb.model.records import NOT_NAMED
@@ -38,7 +38,6 @@ from worlddb.recall.question import (
     KnownNames,
     Question,
     Vector,
-    like_names,
     name_worth,
     one_person,
 )
@@ -247,6 +246,9 @@ class StoreNames:
                 yield body.row, body.name
                 yield body.row, opening_key(body)
         yield from self._reader.aliases(chosen, known)
+
+    def may_open(self, word: str) -> bool:
+        return True
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
         wanted = frozenset(keys)
