@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
+import pytest
+
 from patience import until
 from worlddb.faces.http.request_limits import (
     BESIDE,
@@ -182,16 +184,17 @@ def test_a_long_call_delays_neither_the_others_nor_the_loop() -> None:
     asyncio.run(crowd())
 
 
-def test_a_call_that_fails_in_its_turn_fails_alone() -> None:
+@pytest.mark.parametrize("error", [ValueError("as expected"), StopIteration()])
+def test_a_call_that_fails_in_its_turn_fails_alone(error: Exception) -> None:
     def fail() -> None:
-        raise ValueError("as expected")
+        raise error
 
     async def crowd() -> None:
         turns = Turns()
         failing = turns.threads.run(fail, "read", "one")
         asked: list[Awaitable[object]] = [failing, turns.call("read", "read")]
         found = await asyncio.gather(*asked, return_exceptions=True)
-        assert isinstance(found[0], ValueError)
+        assert isinstance(found[0], ValueError | RuntimeError)
         assert found[1] == "read"
 
     asyncio.run(crowd())

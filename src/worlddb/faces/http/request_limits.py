@@ -472,7 +472,9 @@ class _Call:
         """Run on the present thread, and wake the loop unless it waits for this call."""
         try:
             outcome = self.done.set_result, self._context.run(self._run)
-        except BaseException as error:  # Any error is passed to the caller.
+        except StopIteration as error:  # No future takes it.
+            outcome = self.done.set_exception, RuntimeError(f"the call ended with {error!r}")
+        except BaseException as error:  # Any other error is passed to the caller.
             outcome = self.done.set_exception, error
         self._outcome.put(outcome)
         if self._wakes_loop:
@@ -530,21 +532,27 @@ class _Turns:
             loop.call_soon(self._give_turn, loop)
 
     def _give_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        call = self._current
+        try:
+            self._run_one()
+        finally:  # Whatever happens, the other calls have their turns.
+            self._is_due = bool(self._current or self._first or self._others)
+            if self._is_due:
+                self._let_the_loop_work(loop, STEPS)
+
+    def _run_one(self) -> None:
+        """Run the next call, or go on with the one whose turn is not over."""
+        call, self._current = self._current, None
         if call is None:
             call, self._waited_s = self._next(), 0.0
             call.begin()
-        self._current = None
-        if not call.has_ended(STANDING_S_MAX):
-            self._waited_s += STANDING_S_MAX
-            if self._waited_s < TURN_S_MAX:
-                self._current = call
-            else:
-                call.lane.beside = BESIDE
-                call.leave_alone()
-        self._is_due = bool(self._current or self._first or self._others)
-        if self._is_due:
-            self._let_the_loop_work(loop, STEPS)
+        if call.has_ended(STANDING_S_MAX):
+            return
+        self._waited_s += STANDING_S_MAX
+        if self._waited_s < TURN_S_MAX:
+            self._current = call
+        else:
+            call.lane.beside = BESIDE
+            call.leave_alone()
 
     def _next(self) -> _Call:
         if self._first and (self._first_in_row < FIRST_IN_ROW_MAX or not self._others):
