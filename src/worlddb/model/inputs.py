@@ -11,11 +11,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from inspect import signature
 from json.encoder import encode_basestring as _quoted
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 from worlddb.errors import CorruptionError, InvalidInputError, StorageError
 from worlddb.model.address import ID_BYTES, Id, node_address
@@ -344,6 +345,38 @@ class Plain:
             # Most fields need no conversion.
             found[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
         return found
+
+
+_Made = TypeVar("_Made")
+
+
+def made_fast(value: type[_Made]) -> type[_Made]:
+    """Return a frozen dataclass with slots, with a faster `__init__` of the same parameters.
+
+    The usual one looks up `object.__setattr__` for each field; this one sets the slots. A read
+    makes a value for each row, and a write one for each step.
+    """
+    of: dict[str, Any] = {"missing": MISSING}
+    parameters, steps = ["self", "*"], []
+    for one in fields(value):  # type: ignore[arg-type]
+        name = one.name
+        of[f"set_{name}"] = vars(value)[name].__set__
+        of[f"default_{name}"], given = one.default, name
+        if one.default_factory is not MISSING:
+            of[f"default_{name}"], of[f"make_{name}"] = MISSING, one.default_factory
+            given = f"make_{name}() if {name} is missing else {name}"
+        is_needed = one.default is one.default_factory is MISSING
+        parameters.append(name if is_needed else f"{name}=default_{name}")
+        steps.append(f"set_{name}(self, {given})")
+    if hasattr(value, "__post_init__"):
+        steps.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(steps), of)  # As dataclasses do.
+    usual = value.__init__
+    faster = of["__init__"]
+    faster.__signature__, faster.__annotations__ = signature(usual), usual.__annotations__
+    faster.__qualname__, faster.__module__ = usual.__qualname__, usual.__module__
+    value.__init__ = faster  # type: ignore[method-assign]
+    return value
 
 
 # -- scopes and speakers ---------------------------------------------------------------------------
