@@ -523,7 +523,8 @@ class _Turns:
         (self._first if call.lane.is_first else self._others).append(call)
         if not self._is_due:
             self._is_due = True
-            self._let_the_loop_work(asyncio.get_running_loop(), STEPS)
+            # What arrived together with the call is prepared already, and sent on in one step.
+            self._let_the_loop_work(asyncio.get_running_loop(), 1)
 
     def _let_the_loop_work(self, loop: asyncio.AbstractEventLoop, steps: int) -> None:
         if steps:
