@@ -29,6 +29,7 @@ from bench.percentiles import machine
 from bench.serving import server_cpu_s
 from worlddb.faces.http.access_tokens import make_access
 from worlddb.faces.http.http_app import make_app
+from worlddb.faces.http.http_server import warm_up
 from worlddb.faces.http.request_limits import Threads, Work
 
 KINDS = ("write", "recall", "list", "read", "mcp recall")
@@ -156,14 +157,14 @@ def without_socket(folder: Path, depth: str, requests: int) -> Costs:
 
         async def costs() -> Costs:
             if depth != "middleware":
-                caller = ProgramCaller(memory, Threads() if depth == "thread hop" else None)
+                threads = Threads(takes_turns=True) if depth == "thread hop" else None
+                caller = ProgramCaller(memory, threads)
                 return await caller.costs(requests)
             app = make_app(memory, access=make_access(host="127.0.0.1", tokens=()))
             async with app.router.lifespan_context(app):
                 return await AppCaller(app).costs(requests)
 
-        memory.warm()
-        memory.db.embed_in_background()
+        warm_up(memory)  # As a server: the garbage collector has a part in the costs.
         return asyncio.run(costs())
 
 

@@ -230,3 +230,27 @@ def test_a_very_long_text_takes_little_memory() -> None:
         tracemalloc.stop()
     # The vectors of all its words at once would be 100 MB.
     assert peak < 30e6
+
+
+def test_vectors_of_words_do_not_depend_on_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wordllama, "VECTORS_KEPT", 300)
+    words = [f"{one}{number}" for one in ("tea", "Rome", "été", "x" * 40) for number in range(150)]
+    kept = wordllama._WordVectors()
+    for start in range(0, len(words), 7):
+        some = words[start : start + 60] + words[:3] + words[:2]
+        sums, units = kept.of(some)
+        expected = wordllama._token_sums(some)
+        assert np.array_equal(sums, expected)
+        assert np.array_equal(units, wordllama.unit(expected))
+        assert len(kept._numbers) <= 300
+    assert kept._numbers
+
+
+def test_a_question_and_a_text_have_one_vector() -> None:
+    embedder = WordLlamaEmbedder()
+    for text in TEXTS:
+        document = embedder.embed_documents([text])
+        for _ in range(2):
+            query = embedder.embed_queries([text])
+            assert np.allclose(query, document, atol=1e-6)
+            query += 1.0  # The caller may do with it what it likes.

@@ -27,9 +27,8 @@ from recall.search_stage import (
 from worlddb import AsOf, Id, Recall, Subgraph, WorldDB
 from worlddb.embed.embedder import HashEmbedder, Vectors
 from worlddb.index import search
-from worlddb.index.bm25 import COUNT_MAX, SORTED_FROM, Bm25
+from worlddb.index.bm25 import COUNT_MAX, SORTED_FROM, Bm25, SaidWords
 from worlddb.index.held_world import HeldWorld
-from worlddb.index.vectors import SaidWords
 
 # -- time passes -----------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 import worlddb
 from worlddb import CorruptionError, ProviderError, RecallSettings, Weights, WorldDB
-from worlddb.index.bm25 import unlikely
-from worlddb.index.vectors import TOKEN_DIM, SaidWords, late_interaction_scores
+from worlddb.index import vectors
+from worlddb.index.bm25 import SaidWords, unlikely
+from worlddb.index.vectors import TOKEN_DIM, late_interaction_scores
 
 from .exact_texts import ExactEmbedder
 
@@ -227,3 +228,21 @@ def test_in_a_small_world_no_word_is_unlikely() -> None:
     found = unlikely(near, best, lengths)[0]
     assert found[0] == found.max()
     assert found.max() < 0.1
+
+
+def test_token_vectors_are_kept_until_something_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    with written(":memory:", ReadingEmbedder()) as db:
+        before = contents(db, "red bike")
+        kept = db.engine.search.vectors()._tokens
+        assert {len(tokens) for tokens in kept._kept.values()} == {1, 2}
+        with db.transaction(actor="test") as tx:
+            new = tx.create_node(type="Memory", content="red tea in the red shed").id
+        assert set(contents(db, "red bike")) == {*before, "red tea in the red shed"}
+        db.erase(new)
+        assert contents(db, "red bike") == before
+        assert {len(tokens) for tokens in kept._kept.values()} == {1, 2}
+        monkeypatch.setattr(vectors, "TOKENS_KEPT_BYTES", 3 * TOKEN_DIM)
+        with db.transaction(actor="test") as tx:
+            tx.create_node(type="Memory", content="blue tea")
+        assert set(contents(db, "red bike")) == {*before, "blue tea"}
+        assert sum(tokens.nbytes for tokens in kept._kept.values()) <= 3 * TOKEN_DIM

@@ -138,3 +138,36 @@ def test_without_the_thread_a_recall_embeds_everything_first(
             memory.write(f"Row {number}.", user_id="ada", extractor="verbatim")
         assert "unembedded" not in memory.recall("row", user_id="ada").signals
         assert {f"Row {number}." for number in range(EARLY_MAX + 10)} <= set(embedder.embedded)
+
+
+def test_a_recall_reads_only_the_vectors_that_were_missing(
+    tmp_path: Path, embedder: SlowEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the store is never done with embedding, because others write all the time."""
+    read: list[int] = []
+    load = Vectors.load
+
+    def loading(self: Vectors, reader: Reader, rows: list[int]) -> Vector:
+        read.extend(rows)
+        return load(self, reader, rows)
+
+    with worlddb.Memory(tmp_path / "store.db", embedder=embedder, recluster="off") as memory:
+        vectors = memory.db.engine.search.vectors()
+        for text in ("Tea is in the kitchen.", "Zebras are striped."):
+            memory.write(text, user_id="ada", extractor="verbatim")
+        vectors.catch_up()
+        vectors.is_followed = True  # As if a thread embedded.
+        memory.write("Somebody else says this.", user_id="bob", extractor="verbatim")
+        monkeypatch.setattr(Vectors, "load", loading)
+        for _ in range(2):
+            assert memory.recall("zzz", user_id="ada")[0].node.content == "Zebras are striped."
+        held = len(read)
+        memory.write("Yaks are shaggy.", user_id="ada", extractor="verbatim")
+        for _ in range(3):
+            assert memory.recall("yyy", user_id="ada")[0].node.content == "Yaks are shaggy."
+        assert len(read) == held + 3  # The new one each time, until it is stored.
+        vectors.catch_up()
+        read.clear()
+        for _ in range(2):
+            assert memory.recall("yyy", user_id="ada")[0].node.content == "Yaks are shaggy."
+        assert len(read) == 1

@@ -185,3 +185,33 @@ def test_phrases_are_found_by_their_words_as_by_their_pattern(section: str) -> N
         found += phrases.are_in(runs, text)
         assert phrases.are_said(runs, text) == phrases.are_in(runs, text), text
     assert found
+
+
+SECTIONS = ["change", "turn", "end", "past", "since", "lately", "intent", "newly", "then"]
+
+
+@pytest.mark.parametrize("section", [*SECTIONS, "turned", "ended", "acquired"])
+def test_a_text_with_a_phrase_has_the_words_of_the_phrase(section: str) -> None:
+    phrases = Phrases(section)
+    for phrase in sorted(listed(section)):
+        for text in (f"so {phrase} it was", f"he said {phrase}"):
+            runs = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
+            assert phrases.may_be_said(runs, text), text
+            assert phrases.cut(text, runs) != text
+
+
+def test_no_frame_is_lost_to_the_quick_look_at_both_ends() -> None:
+    rng, found = random.Random(5), 0
+    for _ in range(20_000):
+        old = [rng.choice("abc") for _ in range(rng.randint(2, 14))]
+        new = old[:]
+        at = rng.randrange(len(new))
+        new[at : at + rng.randint(0, 7)] = [rng.choice("abcxy") for _ in range(rng.randint(0, 7))]
+        texts = [" ".join(f"w{word}" for word in words) for words in (old, new)]
+        one, other = (statement_of(text) for text in texts)
+        if one is None or other is None or frame_of(one, other) is None:
+            continue
+        found += 1
+        ends = one.words[:2] == other.words[:2] or one.words[-2:] == other.words[-2:]
+        assert one.may_be_rival(other) == ends, texts
+    assert found > 1_000

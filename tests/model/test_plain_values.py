@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import json
 from collections.abc import Iterator
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import worlddb
-from worlddb import NOW, AsOf, InvalidInputError, Proof, QuerySpec, WorldDB
+from worlddb import NOW, AsOf, Draft, DraftNode, InvalidInputError, Proof, QuerySpec, WorldDB
 
 AT = "2026-01-31T09:30:00+00:00"
 
@@ -79,6 +81,19 @@ def test_what_a_reader_does_with_an_edges_metadata_stays_with_that_reader(db: Wo
     metadata: Any = edge.metadata
     metadata.clear()
     assert db.get_edge(edge.id).metadata
+
+
+def test_values_are_made_as_their_fields_say() -> None:
+    assert list(inspect.signature(DraftNode).parameters) == [one.name for one in fields(DraftNode)]
+    one, other = (DraftNode(key="k", type="Entity") for _ in range(2))
+    assert one == other == copy.copy(one)
+    assert one.attributes == {}
+    assert one.attributes is not other.attributes
+    assert replace(one, name="Ada", spans=()) == DraftNode(key="k", type="Entity", name="Ada")
+    with pytest.raises(TypeError, match="'type'"):
+        DraftNode(key="k")  # type: ignore[call-arg]
+    with pytest.raises(InvalidInputError, match="no node of the draft"):
+        Draft(aliases={"nobody": "N"})
 
 
 def test_equal_values_are_equal_and_hash_alike(db: WorldDB) -> None:

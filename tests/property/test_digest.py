@@ -390,7 +390,9 @@ def test_edges_in_bulk_give_the_state_that_single_edges_give() -> None:
             with db.transaction(bulk=bulk) as tx:
                 if bulk:
                     drafts = [EdgeDraft(source=s, target=t) for s, t in [*pairs, *pairs[:50]]]
-                    assert tx.write_edges("refers_to", drafts) == len(pairs)
+                    assert tx.write_edges("refers_to", drafts[:300]) == 300
+                    assert tx.write_edges("refers_to", drafts[200:]) == len(pairs) - 300
+                    assert tx.write_edges("refers_to", drafts) == 0
                 else:
                     for source, target in reversed(pairs):
                         tx.write_edge("refers_to", source, target)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from recall.search_stage import edge, fact, found, hold_at_most, lanes, open_store
+from recall.search_stage import delete, edge, fact, found, hold_at_most, lanes, open_store
 from worlddb import Hit, Id, Memory, Recall, RecallSettings, WorldDB
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.recall.ranker import compared, standing_out
@@ -310,3 +310,17 @@ def test_candidates_stand_out_by_all_that_are_not_gathered(others: int) -> None:
     known, usual = compared(best, rest[::4], others)
     assert known == pytest.approx(whole[-100:], rel=0.02)
     assert usual == pytest.approx(float(np.median(whole)), abs=0.05)
+
+
+def test_what_is_kept_of_references_follows_new_and_deleted_ones(db: WorldDB) -> None:
+    entity, first = about(db, "Anna Berg", "Tea is what she likes.")
+    assert found(db.recall("Anna Berg", settings=BY_NAME)) == [first]
+    second = fact(db, "Chess is a game she plays.")
+    link = edge(db, "refers_to", second, entity, metadata={"role": "about"})
+    assert set(found(db.recall("Anna Berg", settings=BY_NAME))) == {first, second}
+    delete(db, link)
+    assert found(db.recall("Anna Berg", settings=BY_NAME)) == [first]
+    edge(db, "refers_to", second, entity, metadata={"role": "about"})
+    assert set(found(db.recall("Anna Berg", settings=BY_NAME))) == {first, second}
+    db.erase(first)
+    assert found(db.recall("Anna Berg", settings=BY_NAME)) == [second]

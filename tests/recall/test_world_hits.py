@@ -86,6 +86,17 @@ def test_members_count_and_what_was_born_ended_does_not(db: WorldDB) -> None:
     assert ended not in {hit.node.id for hit in db.recall("refund, accountant and form", k=20)}
 
 
+def test_a_world_that_gets_its_members_later_is_a_hit_from_then_on(db: WorldDB) -> None:
+    other, question = topic(db, "Mixed", TRIP), "our trip to Norway"
+    with db.transaction() as tx:
+        trip = tx.create_node(type="Topic", name="Norway trip").id
+    assert trip not in {hit.node.id for hit in db.recall(question)}
+    with db.transaction() as tx:
+        for node in db.children(other):
+            tx.write_edge("contains", trip, node.id)
+    assert trip in {hit.node.id for hit in db.recall(question)}
+
+
 def test_a_world_out_of_sight_is_no_hit(db: WorldDB) -> None:
     with db.transaction() as tx:
         mine = tx.create_node(type="Scope", name="mine").id

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +281,33 @@ def test_one_thread_gathers_blocks_for_one_commit(crowd: Crowd) -> None:
     assert crowd.sizes == [4]
     assert crowd.names() == {"a", "b", "c", "d"}
     assert [commit.seq for commit in crowd.db.log()] == [0, 1, 2, 3, 4]
+    assert crowd.db.check() == []
+
+
+def words_in(reader: Any, *words: str) -> list[list[str]]:
+    """Return the names of the nodes that the text index has under each word."""
+    rows = [reader.texts.latest([word], 9) for word in words]
+    return [[node.name for node in reader.nodes(found).values()] for found in rows]
+
+
+@pytest.mark.stores
+@pytest.mark.parametrize("searches", ["in a block that lands", "in a block that fails", "later"])
+def test_the_words_of_gathered_blocks_are_found_by_the_next_and_afterwards(
+    crowd: Crowd, searches: str
+) -> None:
+    with crowd.store.gathering():
+        crowd.note("alpha")()
+        crowd.note("beta")()
+        if searches != "later":
+            fails = searches == "in a block that fails"
+            with suppress(ValueError), crowd.db.engine.ingestion.transact("x", together=True) as tx:
+                tx.create_node(type="Fact", name="gamma")
+                assert words_in(tx.reader, "alpha", "beta") == [["alpha"], ["beta"]]
+                if fails:
+                    raise ValueError
+    with crowd.store.read() as reader:
+        found = words_in(reader, "alpha", "beta", "gamma")
+    assert found == [["alpha"], ["beta"], ["gamma"] if "lands" in searches else []]
     assert crowd.db.check() == []
 
 

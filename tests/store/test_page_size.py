@@ -35,6 +35,8 @@ def test_many_readers_use_no_more_memory_for_pages_than_one(
     with worlddb.open(path) as db:
         store = db.engine.store
         commit_one(db)
+        with store.read():
+            pass
         alone = shares(store)
         meet = threading.Barrier(8)
 
@@ -87,6 +89,22 @@ def test_the_memory_of_a_server_does_not_grow_with_connections_and_file(
         # Nine caches of the whole file would be five times as much.
         assert apsw.memory_used() - before < 20_000 << 10
         assert store.size_bytes() > 8_000 << 10
+
+
+def test_a_writer_has_a_small_cache_except_for_a_load(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PAGE_BUDGET, "_shares", type(PAGE_BUDGET._shares)())
+    with worlddb.open(path) as db:
+        writer = db.engine.store._writer  # type: ignore[attr-defined]
+        commit_one(db)
+        assert writer.pragma("cache_size") == -database_file.WRITER_KIB
+        with db.transaction(bulk=True) as tx:
+            tx.create_node(type="Fact", name="loaded")
+            assert writer.pragma("cache_size") < -10 * database_file.WRITER_KIB
+        commit_one(db)
+        assert writer.pragma("cache_size") == -database_file.WRITER_KIB
+        assert db.check() == []
 
 
 def test_a_smaller_share_frees_memory_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

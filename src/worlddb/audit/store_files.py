@@ -24,7 +24,7 @@ from worlddb.audit.store_check import check
 from worlddb.errors import CorruptionError, InvalidInputError, StorageError
 from worlddb.model.records import Commit
 from worlddb.store.backends import FILE_ENDS, IN_MEMORY, format_of, is_server, key_of, open_store
-from worlddb.store.sqlite.database_file import MEMORY, refuse_bad_path
+from worlddb.store.sqlite.database_file import MEMORY
 from worlddb.store.sqlite.file_copy import (
     copy_into,
     copy_out,
@@ -40,6 +40,7 @@ from worlddb.store.sqlite.file_encryption import (
     is_encrypted,
     make_key_file,
 )
+from worlddb.store.sqlite.file_locks import refuse_bad_path
 
 BUSY_TIMEOUT_S = 5.0
 """Seconds; no other process opens the working copy, so a longer wait would not help."""

@@ -13,6 +13,7 @@ E1  What is read is all that a `TimeLine` would look at if it had every claim: t
 from __future__ import annotations
 
 import json
+from array import array
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from datetime import UTC, date, datetime
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from worlddb.claims.claim import (
     CLAIM_EDGE,
@@ -34,6 +38,7 @@ from worlddb.claims.claim import (
     value_key,
 )
 from worlddb.errors import CorruptionError
+from worlddb.index.ranking_numbers import SCALARS
 from worlddb.model.address import Id
 from worlddb.model.inputs import to_micros
 from worlddb.model.records import DraftNode, Node
@@ -42,6 +47,8 @@ from worlddb.store.rows import ClaimEdge, EdgeRow, ReferenceRow
 from worlddb.view.visibility import NOWHERE, Moment, accepted_class, inside
 
 SESSION = "Session"
+TARGETS_KEPT = 512  # nodes whose references are kept for the next questions about a world
+FOREVER = (1 << 63) - 1  # after every time that can be stored
 BEFORE_ALL = -(1 << 62)  # a time before every time that can be stored
 _VALUE = '"value":'
 _JSON = json.JSONDecoder()
@@ -387,6 +394,7 @@ def carriers(reader: Reader, ids: Iterable[Id]) -> dict[Id, Node]:
 
 # -- references ------------------------------------------------------------------------------------
 
+REFERENCES = (CLAIM_EDGE,)
 ROLE, ABOUT, MENTIONS = "role", "about", "mentions"
 ABOUT_METADATA = ('"role":"about"',)
 
@@ -407,6 +415,14 @@ def relation_of(item: ReferenceRow) -> str:
             return ABOUT if ABOUT_METADATA[0] in said else MENTIONS
         return relation_in(json.loads(said))
     except (ValueError, TypeError, AttributeError) as error:
+        raise _unreadable(error) from None
+
+
+def said_relation(item: ReferenceRow) -> Any:
+    """Return the relation that the metadata of an edge name; None if they name none."""
+    try:
+        return json.loads(item.metadata).get("relation") if "relation" in item.metadata else None
+    except (ValueError, AttributeError) as error:
         raise _unreadable(error) from None
 
 
@@ -438,3 +454,147 @@ def _unreadable(error: Exception) -> CorruptionError:
     return CorruptionError(
         f"an edge cannot be read ({error}); `worlddb check` lists all damage; restore a backup"
     )
+
+
+class ArrivingEdges:
+    """The present references to one node whose metadata hold a text, by row; see `References`."""
+
+    __slots__ = ("_spans", "numbers", "seen")
+
+    def __init__(self) -> None:
+        self.numbers = array("q")
+        self.seen = 0  # The last edge of the store that was looked at.
+        self._spans: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)
+
+    def spans(self, reader: Reader) -> NDArray[np.int64]:
+        """Return the source of each, and since when and until when it is valid."""
+        new = self.numbers[len(self._spans) :]
+        if new:
+            rows = [
+                (it.source, it.valid_from, FOREVER if it.valid_to is None else it.valid_to)
+                for it in reader.sweep.references(new)
+            ]
+            try:
+                self._spans = np.concatenate((self._spans, np.array(rows, dtype=np.int64)))
+            except (TypeError, ValueError, OverflowError) as error:
+                raise _unreadable(error) from None
+        return self._spans
+
+
+KeptReferences = dict[tuple[int, tuple[str, ...]], ArrivingEdges]
+
+
+class References:
+    """The references to nodes on one snapshot; of the present ones, each is read once.
+
+    `inside` returns the nodes among some that are inside the view. `kept` are those that earlier
+    questions about the same world have read, by target and texts; none was closed or deleted since.
+    With `newest`, the newest references of a node with too many are read.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        moment: Moment,
+        inside: Callable[[Iterable[int]], set[int]],
+        kept: KeptReferences,
+    ) -> None:
+        self.newest = False
+        self._reader = reader
+        self._moment = moment
+        self._inside = inside
+        self._kept = kept
+        self._edges: dict[int, ReferenceRow] = {}
+
+    def hubs(
+        self, entities: Collection[int], keep: Callable[[Iterable[int]], set[int]]
+    ) -> set[int]:
+        """Return entities that too many texts are about, without reading all of these texts."""
+        moment, most, hubs = self._moment, SCALARS.hub_max, set[int]()
+        if moment.known is not None:
+            return hubs
+        at = to_micros(moment.now if moment.valid is None else moment.valid, "valid")
+        for entity, found in self._saying(entities, ABOUT_METADATA).items():
+            if not most < len(found.numbers) <= SCALARS.references_max:
+                continue
+            sources, begins, ends = found.spans(self._reader).T
+            holds = (ends > at) & ((begins <= at) | (moment.valid is None))
+            kept: set[int] = set()
+            for end in range(len(sources), 0, -most):
+                newer = slice(max(0, end - most), end)
+                kept |= keep(set(sources[newer][holds[newer]].tolist()))
+                if len(kept) > most:
+                    hubs.add(entity)
+                    break
+        return hubs
+
+    def arriving(self, rows: Collection[int], said: tuple[str, ...]) -> list[ReferenceRow]:
+        """Return the references to nodes whose metadata hold a text; none of hubs.
+
+        The store picks the edges: a name may be mentioned a hundred thousand times, and be what
+        three texts are about.
+        """
+        reader, moment = self._reader, self._moment
+        targets = sorted(rows)
+        numbers: Sequence[int] = ()
+        if moment.known is None:
+            each = self._saying(targets, said).values()
+            numbers = self._from_inside(sorted(number for it in each for number in it.numbers))
+            found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
+        else:
+            then = reader.edges_at(targets, "in", REFERENCES, moment.known)
+            inside = self._inside({item.source for item in then})
+            found = [
+                item
+                for item in map(as_stored, then)
+                if item.source in inside and any(text in item.metadata for text in said)
+            ]
+            found = found if len(found) <= SCALARS.references_max or self.newest else None
+        if found is None and self.newest:
+            found = self._edges_of(numbers[-SCALARS.references_max :])
+        if found is None:  # One of them is a hub, or each is known well.
+            alone = targets if len(targets) > 1 else []
+            return [item for one in alone for item in self.arriving({one}, said)]
+        return valid_references(found, moment)
+
+    def _saying(self, rows: Collection[int], said: tuple[str, ...]) -> dict[int, ArrivingEdges]:
+        """Return the present edges into each node whose metadata hold a text."""
+        kept, last = self._kept, self._reader.head().edges
+        found = {row: kept.get((row, said)) or ArrivingEdges() for row in rows}
+        behind: dict[int, list[int]] = {}
+        for row, edges in found.items():
+            if edges.seen < last:
+                behind.setdefault(edges.seen, []).append(row)
+        for seen, some in behind.items():
+            new = self._reader.sweep.saying_of(some, REFERENCES[0], said, seen)
+            for row in some:
+                numbers = found[row].numbers + array("q", new.get(row, ()))
+                found[row].numbers, found[row].seen = numbers, last
+        if len(kept) > TARGETS_KEPT:
+            kept.clear()
+        few = (row for row, it in found.items() if len(it.numbers) <= SCALARS.references_max)
+        kept.update(((row, said), found[row]) for row in few)
+        return found
+
+    def _edges_of(self, numbers: Sequence[int]) -> list[ReferenceRow]:
+        """Return edges of the present by row."""
+        if new := [number for number in numbers if number not in self._edges]:
+            self._edges.update((item.row, item) for item in self._reader.sweep.references(new))
+        return [self._edges[number] for number in numbers]
+
+    def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
+        """Return edges that come from inside the view, the newest, one more than are read.
+
+        References that a caller cannot see must not make a node a hub for that caller.
+        """
+        most = SCALARS.references_max + 1
+        if len(numbers) < most:
+            return numbers
+        kept: list[int] = []
+        for end in range(len(numbers), 0, -most):
+            found = self._edges_of(numbers[max(0, end - most) : end])
+            inside = self._inside({item.source for item in found})
+            kept[:0] = [item.row for item in found if item.source in inside]
+            if len(kept) >= most:
+                break
+        return kept[-most:]

@@ -79,6 +79,8 @@ REMEDY = "run: pip install --force-reinstall --no-deps worlddb"
 TOKENS_AT_ONCE = 4_096  # A long text is summed in parts of this size, to limit the memory.
 WORD_CHARS_CACHED = 32  # Longer words hardly ever occur again.
 WORDS_CACHED_MAX = 50_000  # About 10 MB; a conversation has some 5,000 different words.
+VECTORS_KEPT = 8_192  # words whose vectors are kept: 12 MB
+QUESTION_CHARS = TOKENS_AT_ONCE // 4  # a character is at most four tokens
 TEXTS_KEPT = 4_096  # Short texts whose vectors are kept: 4 MB.
 
 READ_CHARS = 2_000  # of a text, whose words are compared one by one: most turns are shorter
@@ -249,6 +251,8 @@ class WordLlamaEmbedder:
     usual_cosine = 0.0  # of unrelated texts; between -0.03 and 0.1 in the files of the evaluation
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        if len(texts) == 1 and len(texts[0]) <= QUESTION_CHARS:
+            return _static_vector(texts[0])[None].copy()  # Its answers are compared with it, too.
         return self.embed_documents(texts)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -275,16 +279,16 @@ class WordLlamaEmbedder:
         said = list({word for text in texts for word in _PLAIN.findall(text[:READ_CHARS].lower())})
         if not words:
             return []
-        own = word_sums([it.lower() for it in words])
+        own, units = _WORDS.of([it.lower() for it in words])
         lengths = np.linalg.norm(own, axis=1)
         tells = np.clip((lengths - LENGTH_VAGUE) / (LENGTH_TELLING - LENGTH_VAGUE), TELLS_MIN, 1)
-        near = (unit(own) @ self.word_vectors(said).T).max(axis=1) if said else np.zeros(len(own))
+        near = (units @ self.word_vectors(said).T).max(axis=1) if said else np.zeros(len(own))
         lost: list[float] = ((1.0 - np.clip(near, 0.0, 1.0)) * tells).tolist()
         return lost
 
     def word_vectors(self, words: Sequence[str]) -> Vectors:
         """Return one unit vector per word, at least one; only static models have this method."""
-        return unit(word_sums(words))
+        return _WORDS.of(words)[1]
 
     def embed_weighed(self, words: Sequence[str], weights: Sequence[float]) -> Vectors:
         """Return one unit vector of weighted words, or zero if all weights are zero.
@@ -305,6 +309,51 @@ class WordLlamaEmbedder:
 
 def word_sums(words: Sequence[str]) -> Vectors:
     """Return the sum of the token vectors of each word, at least one word."""
+    return _WORDS.of(words)[0]
+
+
+class _WordVectors:
+    """The token sums and the unit vectors of the words met last: most words come up again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._sums: Vectors = np.zeros((0, WORDLLAMA_DIM), dtype=np.float16)
+        self._units: Vectors = np.zeros((0, WORDLLAMA_DIM), dtype=np.float32)
+
+    def of(self, words: Sequence[str]) -> tuple[Vectors, Vectors]:
+        """Return the sums and the unit vectors of some words, at least one word."""
+        with self._lock:
+            numbers = self._numbers
+            new = [word for word in dict.fromkeys(words) if word not in numbers]
+            if any(len(word) > WORD_CHARS_CACHED for word in new) or len(new) > VECTORS_KEPT:
+                sums = _token_sums(words)
+                return sums, unit(sums)
+            if len(numbers) + len(new) > VECTORS_KEPT:
+                self._clear()
+                numbers, new = self._numbers, list(dict.fromkeys(words))
+            if new:
+                self._add(new)
+            places = [numbers[word] for word in words]
+            return self._sums.take(places, axis=0), self._units.take(places, axis=0)
+
+    def _add(self, words: Sequence[str]) -> None:
+        sums, first = _token_sums(words), len(self._numbers)
+        last = first + len(words)
+        if last > len(self._sums):
+            more = ((0, min(max(2 * last, WORDLLAMA_DIM), VECTORS_KEPT) - len(self._sums)), (0, 0))
+            self._sums, self._units = np.pad(self._sums, more), np.pad(self._units, more)
+        self._sums[first:last], self._units[first:last] = sums, unit(sums)
+        self._numbers.update(zip(words, range(first, last), strict=True))
+
+
+_WORDS = _WordVectors()
+
+
+def _token_sums(words: Sequence[str]) -> Vectors:
     model = loaded_model()
     ids = [model.tokenizer.encode(word) or [0] for word in words]
     starts = np.cumsum([0, *(len(them) for them in ids[:-1])])

@@ -9,25 +9,34 @@ equal postings, whether they were added one by one or many at once.
 A turn seldom repeats what the turns before it have named: "We went two weeks ago" has no word of
 the question, but the turn before has. So a word counts for a turn, too, if it was said a few turns
 before or after, and the less the farther away (`WordCover.around`).
+
+A text may also say a word of the question by one that is like it (`SimilarWords`): by vectors of
+single words, if the embedder has them.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from functools import lru_cache
 from itertools import chain
+from typing import Any
+from zlib import adler32, crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from worlddb.index.ranking_numbers import SCALARS, RankingScalars
 from worlddb.language.text_tokens import words
+from worlddb.language.word_forms import words_of
 
 COUNT_BITS = 16  # of a posting are the count, the others the document number
 COUNT_MAX = (1 << COUNT_BITS) - 1
 POSTING_BYTES = 8  # of an unsigned integer of 64 bits
+FEW_PLACES = 60  # filled one by one; for more, whole arrays cost less
 SORTED_FROM = 100  # documents added at once; for fewer, a sort of their words costs more
 
 
@@ -144,6 +153,17 @@ class Bm25:
         packed = np.frombuffer(self._postings.get(word, array("Q")), dtype=np.uint64)
         return (packed >> np.uint64(COUNT_BITS)).astype(np.intp)
 
+    def has(self, word: str, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of some documents have a word."""
+        packed = np.frombuffer(self._postings.get(word, b""), dtype=np.uint64)
+        if not len(packed):
+            return np.zeros(len(places), dtype=np.bool_)
+        wanted = places.astype(np.uint64) << np.uint64(COUNT_BITS)
+        # A count is at least 1, so the posting of a document is the first one above its number.
+        found = np.minimum(np.searchsorted(packed, wanted), len(packed) - 1)
+        has: NDArray[np.bool_] = packed[found] >> np.uint64(COUNT_BITS) == places
+        return has
+
     def has_all(self, words: Sequence[str]) -> NDArray[np.bool_]:
         """Return which documents contain all the words."""
         wanted = set(words)
@@ -249,14 +269,172 @@ def nearness(
     A row of `has` is a word, a column a turn, in order; `is_first` marks where a conversation
     begins.
     """
-    at = np.arange(has.shape[1])
+    count = has.shape[1]
+    at = np.arange(count)
     starts = np.maximum.accumulate(np.where(is_first, at, 0))
-    ends = np.append(np.flatnonzero(is_first)[1:], len(at))[np.cumsum(is_first) - 1]
-    last = np.maximum.accumulate(np.where(has, at, -1), axis=1)
-    after = np.minimum.accumulate(np.where(has, at, len(at))[:, ::-1], axis=1)[:, ::-1]
-    fading = np.arange(len(at) + 1)
-    back, ahead = scalars.said_before**fading, scalars.said_after**fading
-    heard = np.where(last >= starts, back[at - np.maximum(last, starts)], 0.0)
-    taken_up = np.where(after < ends, ahead[np.minimum(after, ends - 1) - at], 0.0)
-    near: NDArray[np.float64] = np.maximum(heard, taken_up)
+    ends = np.append(np.flatnonzero(is_first)[1:], count)[np.cumsum(is_first) - 1]
+    back, ahead = _fading(scalars.said_before, count), _fading(scalars.said_after, count)
+    near = np.zeros(has.shape)
+    for row, said in zip(near, map(np.flatnonzero, has), strict=True):
+        if len(said) <= FEW_PLACES:
+            _fill(row, said.tolist(), starts, ends, back, ahead)
+            continue
+        last = np.repeat(np.append(-1, said), np.diff(said, prepend=0, append=count))
+        after = np.repeat(np.append(said, count), np.diff(said, prepend=-1, append=count - 1))
+        heard = np.where(last >= starts, back[at - np.maximum(last, starts)], 0.0)
+        taken_up = np.where(after < ends, ahead[np.minimum(after, ends - 1) - at], 0.0)
+        np.maximum(heard, taken_up, out=row)
     return near
+
+
+def _fill(
+    row: NDArray[np.float64],
+    said: Sequence[int],
+    starts: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    back: NDArray[np.float64],
+    ahead: NDArray[np.float64],
+) -> None:
+    """Fill a row of `nearness`, in which the word is said at a few places."""
+    before, taken_up = -1, np.zeros(len(row))
+    for place, following in zip(said, (*said[1:], len(row)), strict=False):
+        end, start = min(following, int(ends[place])), max(before + 1, int(starts[place]))
+        row[place:end] = back[: end - place]
+        taken_up[start : place + 1] = ahead[: place + 1 - start][::-1]
+        before = place
+    np.maximum(row, taken_up, out=row)
+
+
+def _fading(factor: float, count: int) -> NDArray[np.float64]:
+    """Return the powers of a factor, at least `count` of them."""
+    return _powers(factor, 1 << count.bit_length())
+
+
+@lru_cache(64)  # Each size up to that of the largest world, of a few factors: a megabyte or two.
+def _powers(factor: float, count: int) -> NDArray[np.float64]:
+    return np.asarray(factor ** np.arange(count), dtype=np.float64)
+
+
+# -- words like those of the question --------------------------------------------------------------
+
+SAID_WORD = re.compile(r"[^\W\d_]{2,}")
+WORDS_AT_FIRST = 256  # room for the words of a small world
+SAID_CHARS = 20_000  # of a text; a longer text is a document that has every word somewhere
+COMMON = words_of("language", "common_words.txt", "stop")
+
+
+class SaidWords:
+    """The distinct words of numbered texts, and the vectors of the words compared so far.
+
+    A text is added when it is first compared; most texts of a world never are.
+    """
+
+    def __init__(self) -> None:
+        self._words = [""]
+        self._numbers: dict[str, int] = {}
+        self._said: dict[int, NDArray[np.uint32]] = {}
+        self._keys = np.zeros(WORDS_AT_FIRST, dtype=np.uint64)
+        self._matrix = np.zeros((0, 0), dtype=np.float32)
+        self._is_known = np.zeros(0, dtype=np.bool_)
+
+    def __contains__(self, at: int) -> bool:
+        return at in self._said
+
+    def add(self, at: int, text: str) -> None:
+        """Add a text by its number."""
+        numbers, said, found = self._numbers, self._words, [0]  # The number of no word.
+        for word in set(SAID_WORD.findall(text[:SAID_CHARS].lower())) - COMMON:
+            number = numbers.get(word)
+            if number is None:
+                said.append(word)
+                number = numbers[word] = len(said) - 1
+                if number == len(self._keys):
+                    self._keys = _grown(self._keys, 2 * number)
+                self._keys[number] = _order_key(word)
+            found.append(number)
+        self._said[at] = np.array(found, dtype=np.uint32)
+
+    def met(
+        self,
+        places: Sequence[int],
+        asked: Mapping[str, float],
+        embed: Callable[[Sequence[str]], NDArray[np.float32]],
+    ) -> NDArray[np.float64]:
+        """Return how well texts meet words: the likeness of the nearest word, and its surprise."""
+        total, texts = sum(asked.values()), [self._said[at] for at in places]
+        if not total or not texts:
+            return np.zeros(len(places))
+        flat = np.concatenate(texts)
+        lengths = np.array([*map(len, texts)])
+        is_said = np.zeros(len(self._words), dtype=np.bool_)
+        is_said[flat] = True
+        # Sorted by the words, not their numbers: sums must not depend on earlier questions.
+        numbers = np.flatnonzero(is_said)
+        numbers = numbers[np.argsort(self._keys[numbers], kind="stable")]
+        column = np.zeros(len(self._words), dtype=np.intp)
+        column[numbers] = np.arange(len(numbers))
+        by_word = embed([*asked]) @ self._vectors(numbers, embed).T
+        by_word[:, 0] = 0.0
+        near = by_word[:, column[flat]]
+        best = np.maximum.reduceat(near, np.cumsum(lengths) - lengths, axis=1)
+        worth = np.array([*asked.values()]) / total
+        met: NDArray[np.float64] = (worth[:, None] * best).sum(axis=0)
+        met += SCALARS.unlikely_worth * unlikely(near, best, lengths).mean(axis=0)
+        return met
+
+    def _vectors(
+        self, numbers: NDArray[np.intp], embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    ) -> NDArray[np.float32]:
+        """Return the vectors of some words."""
+        if len(self._is_known) < len(self._words):
+            self._is_known = _grown(self._is_known, 2 * len(self._words))
+        new = numbers[~self._is_known[numbers]]
+        if len(new):
+            made = embed([self._words[number] for number in new])
+            if len(self._matrix) < len(self._words):
+                known = self._matrix if len(self._matrix) else made[:0]
+                self._matrix = _grown(known, len(self._is_known))
+            self._matrix[new] = made
+            self._is_known[new] = True
+        return self._matrix[numbers]
+
+
+def _order_key(word: str) -> int:
+    """Return a number by which words are sorted; that of no word is 0."""
+    encoded = word.encode()
+    return crc32(encoded) << 32 | adler32(encoded)
+
+
+def _grown(held: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return an array with more rows; the new ones are zero."""
+    found = np.zeros((size, *held.shape[1:]), dtype=held.dtype)
+    found[: len(held)] = held
+    return found
+
+
+def said_words(texts: Iterable[str]) -> SaidWords:
+    """Return the words of some texts."""
+    said = SaidWords()
+    for at, text in enumerate(texts):
+        said.add(at, text)
+    return said
+
+
+class SimilarWords:
+    """Scores candidates by their words that are most similar to the words of the question.
+
+    `said` returns the words of the candidates at some positions, and their numbers.
+    """
+
+    def __init__(
+        self,
+        asked: Mapping[str, float],
+        embed: Callable[[Sequence[str]], NDArray[np.float32]],
+        said: Callable[[Sequence[int]], tuple[SaidWords, Sequence[int]]],
+    ) -> None:
+        self._asked, self._embed, self._said = asked, embed, said
+
+    def read(self, places: Sequence[int]) -> NDArray[np.float64]:
+        """Return how well the candidates at some positions cover the question, 0 to 1."""
+        said, numbers = self._said(places)
+        return said.met(numbers, self._asked, self._embed)

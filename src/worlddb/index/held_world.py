@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.bm25 import Bm25, WordCover
+from worlddb.index.bm25 import Bm25, SaidWords, WordCover
 from worlddb.index.composed_worlds import MEMBERSHIP, counting_worlds, is_lasting
 from worlddb.index.name_index import opening_key
 from worlddb.index.ranking_numbers import SCALARS
-from worlddb.index.vectors import SaidWords, Vectors
+from worlddb.index.vectors import Vectors
 from worlddb.language.proper_names import first_name, name_key, unqualified
 from worlddb.language.ranking_features import ASKS, ONLY, DatedTexts, Form, form_of, weights_of
 from worlddb.language.text_tokens import asked, language_of, words
@@ -42,7 +42,8 @@ from worlddb.view.visibility import Moment, View, interior_up_to, is_answer, is_
 COMMITS_FOLLOWED_MAX = 1_000  # after more commits, the vectors of all held worlds are read again
 NEW_EDGES_MAX = 10_000  # after more new edges, reading the world again costs less
 FOREVER = np.iinfo(np.int64).max
-MOVING_CHANGES = frozenset({"place", "delete_edge", "close_edge"})
+EDGE_CHANGES = frozenset({"delete_edge", "close_edge"})
+MOVING_CHANGES = frozenset({"place"}) | EDGE_CHANGES
 
 Mask = NDArray[np.bool_]
 Scores = NDArray[np.float64]
@@ -59,6 +60,11 @@ def nodes_at(reader: Reader, known: int | None) -> int:
 def speaker_of(body: BodyRow) -> str:
     """Return the speaker of a turn, which is its name; empty for other nodes."""
     return body.name.casefold() if body.type == "Turn" else ""
+
+
+def first_word(key: str) -> str:
+    """Return the first word of the key of a name."""
+    return key.partition(" ")[0]
 
 
 def form_of_body(body: BodyRow) -> Form:
@@ -87,6 +93,8 @@ class HeldWorld:
         self.worlds = worlds
         self.members = members
         self.head: Head | None = None
+        self.nests = True
+        """Whether a node inside may have members."""
         self.expires: datetime | None = None
         self.known: int | None = None
         self._forget()
@@ -110,10 +118,14 @@ class HeldWorld:
         self.said = SaidWords()
         self.tongues: dict[str, list[int]] = {}
         self.names: dict[str, list[int]] = {}
+        self.openings: set[str] = set()
+        self.references: dict[Any, Any] = {}
+        """What questions have read of references, while no edge was closed or deleted."""
         self.firsts: dict[str, list[int]] = {}
         self.matrix: NDArray[np.float32] | None = None
         self._stale: set[int] = set()
         self._composed_at = -1
+        self._model: ModelRow | None = None
 
     def restart(self) -> None:
         """Drop everything; the next `follow` reads the worlds again."""
@@ -127,8 +139,10 @@ class HeldWorld:
         """Read the worlds as of `moment`; return False if they hold more than `most` nodes."""
         self.expires = None
         self.known = moment.known
+        holders: set[bytes] = set()
 
-        def note_times(edge: Edge) -> None:
+        def note_membership(edge: Edge) -> None:
+            holders.add(edge.source)
             for time in (edge.valid_from, edge.valid_to):
                 if time is not None and time > moment.now and moment.valid is None:
                     self.expires = min(self.expires or time, time)
@@ -139,7 +153,7 @@ class HeldWorld:
             last = nodes_at(reader, moment.known)
             found = set(range(ROOT_ROW + 1, last + 1)) if last <= most + 1 else None
         else:
-            found = interior_up_to(reader, self.worlds, moment, self.members, most, note_times)
+            found = interior_up_to(reader, self.worlds, moment, self.members, most, note_membership)
         if found is None:
             return False
         new = sorted(found - self.place.keys())
@@ -148,6 +162,8 @@ class HeldWorld:
             self._forget()
             new = sorted(found)
         self._add(reader, new, moment)
+        is_known = self.members and (moment.known is None or self.worlds != (ROOT_ROW,))
+        self.nests = not is_known or not holders.isdisjoint(self.ids)
         self.head = reader.head()
         return True
 
@@ -167,6 +183,8 @@ class HeldWorld:
         if any(change.kind == "erase" for change in changes):
             self._forget()  # Words and vectors of erased nodes must not stay in memory.
             return self.read(reader, moment, most)
+        if any(change.kind in EDGE_CHANGES for change in changes):
+            self.references = {}
         if moment.known is not None:
             return True  # A past known time is not affected by later commits.
         new = self._new_rows(reader, before, head, changes, moment)
@@ -221,6 +239,7 @@ class HeldWorld:
             if item.edge.valid_to is not None or not moment.holds(item.edge):
                 return None
             held.setdefault(item.target, set()).add(item.source)
+            self.nests |= item.source not in self.worlds
         return held
 
     def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:
@@ -267,6 +286,7 @@ class HeldWorld:
     def _name(self, name: str, place: int) -> None:
         """Add a name to the name table, so that a question with this name finds the node."""
         if name and (key := name_key(name)):
+            self.openings.add(first_word(key))
             places = self.names.setdefault(key, [])
             # In order: a name that thousands of texts open with is not searched from its start.
             at = bisect_left(places, place)
@@ -312,6 +332,18 @@ class HeldWorld:
         places = [self.text.places_of(token) for token in tokens]
         return np.frombuffer(self.rows, dtype=np.int64)[np.concatenate(places)]
 
+    def saying(self, words: Sequence[Iterable[str]], rows: Sequence[int]) -> dict[int, set[int]]:
+        """Return by row the numbers of the words that nodes have, any of the forms of each."""
+        places = np.array([self.place[row] for row in rows], dtype=np.int64)
+        found: dict[int, set[int]] = {row: set() for row in rows}
+        for number, forms in enumerate(words):
+            has = np.zeros(len(rows), dtype=np.bool_)
+            for form in forms:
+                has |= self.text.has(form, places)
+            for at in np.flatnonzero(has).tolist():
+                found[rows[at]].add(number)
+        return found
+
     # -- reads for search --------------------------------------------------------------------------
 
     def vectors(self, reader: Reader, vectors: Vectors) -> NDArray[np.float32]:
@@ -326,16 +358,17 @@ class HeldWorld:
             self.matrix = np.concatenate((self.matrix, vectors.load(reader, new)))
         model = vectors.model(reader)
         old = {row for row in self._stale if self.place[row] < held}
-        if held and model is not None and model.seq > self._composed_at:
+        if held and model is not None and model.seq > self._composed_at and model != self._model:
             old |= self._recomposed(reader, model)
         if old:
             rows = sorted(old)
             self.matrix[[self.place[row] for row in rows]] = vectors.load(reader, rows)
         # The newest nodes may not be embedded yet: their vectors are read again next time.
-        is_embedded = self._is_embedded(model)
-        self._stale = set() if is_embedded else {*old, *new}
+        last = ROOT_ROW if model is None else model.composed
+        self._stale = {row for row in (*old, *new) if row > last}
+        self._model = model
         if model is not None:
-            self._composed_at = model.seq if is_embedded else model.seq - 1
+            self._composed_at = model.seq if self._is_embedded(model) else model.seq - 1
         return self.matrix
 
     def _recomposed(self, reader: Reader, model: ModelRow) -> set[int]:
@@ -452,11 +485,12 @@ def text_scores(interior: HeldWorld, question: str) -> Scores:
     return interior.text.scores(weighed_words(question, interior.languages))
 
 
-def text_cover(interior: HeldWorld, question: str, places: NDArray[np.intp]) -> WordCover:
-    """Return which words of a question the texts at some places have."""
+def text_cover(
+    interior: HeldWorld, question: str, places: NDArray[np.intp], forms: NDArray[np.int64]
+) -> WordCover:
+    """Return which words of a question the texts at some places have; `forms` are theirs."""
     asked_for = weighed_words(question, interior.languages)
-    tells = interior.chosen_forms(places)[:, ASKS] != ONLY
-    return WordCover(interior.text, asked_for, places, tells)
+    return WordCover(interior.text, asked_for, places, forms[:, ASKS] != ONLY)
 
 
 class LargeWorld(HeldWorld):

@@ -42,23 +42,18 @@ MODEL_ID_BYTES_MAX = 4096  # stored with every store; longer than any path or mo
 
 Progress = Callable[[int, int], None]
 """Called with the number of nodes done and the number of all nodes."""
-HELD_MAX = 16_384
-"""A world with more nodes is searched through the indexes of the whole store."""
-NODES_MAX = 262_144
-"""Nodes in all held worlds together; bounds the memory."""
+HELD_MAX = 16_384  # nodes; a larger world is searched through the indexes of the whole store
+NODES_MAX = 262_144  # nodes in all held worlds together; bounds the memory
 UNFILED_MAX = 1_000
 """Unindexed names up to this number are compared one by one; above it they are indexed first."""
-WORLDS_MAX = 1_024
-"""Worlds that are held or known to be too large; each moment of a world counts as one."""
+WORLDS_MAX = 1_024  # worlds held or known to be too large; each moment of a world counts as one
 HELD_S_MAX = 10  # seconds; far longer than a recall holds a world; after it, another copy is made
 UNSAVED_MAX = 1_000
 """Memories with unsaved counts that trigger a save; bounds the memory, and the loss by a kill."""
 SAVE_EVERY_MICROS = 30_000_000
 """Counts only affect ranking, so a kill may lose half a minute of them."""
-SAVE_TIMEOUT_S = 1.0
-"""How long a save waits for the write lock. It may fail: the counts are kept."""
-CLOSE_TIMEOUT_S = 0.2
-"""How long the last save may delay `close`."""
+SAVE_TIMEOUT_S = 1.0  # how long a save waits for the write lock; it may fail: the counts are kept
+CLOSE_TIMEOUT_S = 0.2  # how long the last save may delay `close`
 LOOK_S = 0.1  # between two checks for new commits of any process
 RESTS = 4  # pauses per work of embedding: a fifth of the time, and more texts in one go
 REST_S_MAX = 1.0  # a recall meanwhile finds newer texts by words and names
@@ -368,6 +363,7 @@ class HeldWorlds:
         self._make = make
         self._lock = threading.Lock()
         self._held: OrderedDict[HeldKey, HeldWorld] = OrderedDict()
+        self._nodes_most = 0  # All held worlds together have no more nodes.
         self._too_large: set[HeldKey] = set()
         self._large: HeldWorlds | None = None
 
@@ -440,7 +436,7 @@ class HeldWorlds:
 
     def _follow(self, key: HeldKey, found: HeldWorld, reader: Reader, moment: Moment) -> bool:
         """Bring a held world to the reader's commit; return whether it fits."""
-        fits = False
+        fits, size = False, len(found)
         try:
             try:
                 fits = found.follow(reader, moment, self._held_max)
@@ -454,10 +450,14 @@ class HeldWorlds:
                 if not fits:
                     # Too large, or unusable because it was interrupted.
                     self._held.pop(key, None)
-                while len(self._held) > 1 and (
-                    len(self._held) > WORLDS_MAX or sum(map(len, self._held.values())) > NODES_MAX
-                ):
-                    self._held.popitem(last=False)
+                self._nodes_most += max(0, len(found) - size)
+                if self._nodes_most > NODES_MAX or len(self._held) > WORLDS_MAX:
+                    nodes = sum(map(len, self._held.values()))
+                    while len(self._held) > 1 and (
+                        len(self._held) > WORLDS_MAX or nodes > NODES_MAX
+                    ):
+                        nodes -= len(self._held.popitem(last=False)[1])
+                    self._nodes_most = nodes
         if not fits:
             with self._lock:
                 if len(self._too_large) >= WORLDS_MAX:
@@ -572,8 +572,8 @@ class RecallCounter:
             return True
         try:
             with self._store.derive(timeout_s) as session:
-                rows = ((session.node_row(ident), *counted) for ident, counted in taken.items())
-                known = [(row, count, last) for row, count, last in rows if row is not None]
+                places = session.lookup(list(taken))
+                known = [(place.row, *taken[ident]) for ident, place in places.items()]
                 session.sweep.add_recalls(known)
         except WorldDBError:
             with self._lock:

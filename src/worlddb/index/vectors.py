@@ -11,7 +11,6 @@ composed, and are read only to rerank the best results of a search.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,15 +27,14 @@ from worlddb.errors import (
     StorageError,
     WorldDBError,
 )
-from worlddb.index.bm25 import unlikely
 from worlddb.index.composed_worlds import STORED, compose, compose_held, damaged, stored
-from worlddb.index.ranking_numbers import SCALARS
-from worlddb.language.word_forms import words_of
+from worlddb.model.records import decode_changes
 from worlddb.store.interface import Reader, Store
 from worlddb.store.rows import ROOT_ROW, BodyRow, Head, ModelRow
 
 TOKEN_DIM = 128  # numbers of a token vector; one byte each
 TOKEN_DTYPE = np.dtype("<i1")
+TOKENS_KEPT_BYTES = 48 << 20  # token vectors kept in memory: those of ten thousand turns
 EMBED_BATCH = 2048  # texts per call of an embedder: an interruption loses no more than this
 FOLLOWED_BATCH = 128  # the same beside other calls: closing waits for one batch
 EARLY_MAX = 64  # texts that a recall embeds itself: a quarter of a second for a model
@@ -82,6 +80,61 @@ def pooling_label(pooling: Pooling) -> str:
     return f"{pooling} {POOLING_VERSION}"
 
 
+def token_rows(row: int, body: bytes) -> Tokens:
+    """Return the token vectors of a node from their stored bytes.
+
+    Raises:
+        CorruptionError: they have the wrong length.
+    """
+    if len(body) % TOKEN_DIM:
+        raise damaged(row)
+    return np.frombuffer(body, dtype=TOKEN_DTYPE).reshape(-1, TOKEN_DIM)
+
+
+class KeptTokens:
+    """The token vectors that were read last; nothing is kept of what was erased."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[int, Tokens] = {}
+        self._bytes = 0
+        self._seq = -1
+
+    def of(self, reader: Reader, rows: Iterable[int]) -> dict[int, Tokens]:
+        """Return the token vectors of some nodes, as far as they are kept."""
+        with self._lock:
+            if reader.is_uncommitted:
+                return {}
+            self._follow(reader)
+            kept = self._kept
+            return {row: kept[row] for row in rows if row in kept}
+
+    def keep(self, reader: Reader, tokens: Mapping[int, Tokens]) -> None:
+        """Keep token vectors that a snapshot has."""
+        if reader.is_uncommitted:
+            return
+        with self._lock:
+            self._follow(reader)
+            if reader.head().seq < self._seq:
+                return  # They may have been erased since.
+            for row, found in tokens.items():
+                if row not in self._kept:
+                    self._kept[row] = found
+                    self._bytes += found.nbytes
+            while self._bytes > TOKENS_KEPT_BYTES:
+                self._bytes -= self._kept.pop(next(iter(self._kept))).nbytes
+
+    def _follow(self, reader: Reader) -> None:
+        """Drop everything if a commit has erased something since."""
+        seq = reader.head().seq
+        if self._kept and seq > self._seq:
+            commits = reader.commits(self._seq, None, False)
+            changes = (change for one in commits for change in decode_changes(one.changes))
+            if any(change.kind == "erase" for change in changes):
+                self._kept, self._bytes = {}, 0
+        self._seq = max(seq, self._seq)
+
+
 class Vectors:
     """The vectors of one store by one embedder."""
 
@@ -91,6 +144,7 @@ class Vectors:
         self._pooling: Pooling = pooling
         self._unsaved: dict[int, bytes] = {}
         self._unsaved_tokens: dict[int, bytes] = {}
+        self._tokens = KeptTokens()
         self._taking_over = False
         self._turn = threading.Lock()
         self._early: dict[int, bytes] = {}
@@ -165,16 +219,17 @@ class Vectors:
             CorruptionError: stored token vectors have the wrong length.
         """
         model = self.model(reader)
-        found = {row: body for row in rows if (body := self._unsaved_tokens.get(row)) is not None}
-        if model is not None:
-            found.update(reader.derived.tokens(model.number, rows))
-        for row, body in found.items():
-            if len(body) % TOKEN_DIM:
-                raise damaged(row)
-        return [
-            np.frombuffer(found.get(row, b""), dtype=TOKEN_DTYPE).reshape(-1, TOKEN_DIM)
-            for row in rows
-        ]
+        found = self._tokens.of(reader, rows)
+        left = [row for row in rows if row not in found]
+        unsaved = self._unsaved_tokens
+        found |= {row: token_rows(row, unsaved[row]) for row in left if row in unsaved}
+        if model is not None and left:
+            read = reader.derived.tokens(model.number, left)
+            new = {row: token_rows(row, body) for row, body in read}
+            self._tokens.keep(reader, new)
+            found |= new
+        nothing = np.zeros((0, TOKEN_DIM), dtype=TOKEN_DTYPE)
+        return [found.get(row, nothing) for row in rows]
 
     def _embed_tokens(self, texts: Sequence[str]) -> list[bytes]:
         """Return the stored bytes of the texts' token vectors; empty if the embedder has none."""
@@ -478,108 +533,6 @@ class Vectors:
                 return both.astype(np.float32)
             matrix[[place[row] for row, _ in found]] = both
         return matrix
-
-
-SAID_WORD = re.compile(r"[^\W\d_]{2,}")
-SAID_CHARS = 20_000  # of a text; a longer text is a document that has every word somewhere
-COMMON = words_of("language", "common_words.txt", "stop")
-
-
-class SaidWords:
-    """The distinct words of numbered texts, and the vectors of the words compared so far.
-
-    A text is added when it is first compared; most texts of a world never are.
-    """
-
-    def __init__(self) -> None:
-        self._words = [""]
-        self._numbers: dict[str, int] = {}
-        self._said: dict[int, NDArray[np.uint32]] = {}
-        self._matrix = np.zeros((0, 0), dtype=np.float32)
-        self._is_known = np.zeros(0, dtype=np.bool_)
-
-    def __contains__(self, at: int) -> bool:
-        return at in self._said
-
-    def add(self, at: int, text: str) -> None:
-        """Add a text by its number."""
-        numbers, said, found = self._numbers, self._words, [0]  # The number of no word.
-        for word in set(SAID_WORD.findall(text[:SAID_CHARS].lower())) - COMMON:
-            number = numbers.get(word)
-            if number is None:
-                said.append(word)
-                number = numbers[word] = len(said) - 1
-            found.append(number)
-        self._said[at] = np.array(found, dtype=np.uint32)
-
-    def met(
-        self,
-        places: Sequence[int],
-        asked: Mapping[str, float],
-        embed: Callable[[Sequence[str]], NDArray[np.float32]],
-    ) -> NDArray[np.float64]:
-        """Return how well texts meet words: the likeness of the nearest word, and its surprise."""
-        total, texts = sum(asked.values()), [self._said[at] for at in places]
-        if not total or not texts:
-            return np.zeros(len(places))
-        flat = np.concatenate(texts)
-        lengths = np.array([*map(len, texts)])
-        is_said = np.zeros(len(self._words), dtype=np.bool_)
-        is_said[flat] = True
-        # Sorted by the word, not the number: sums must not depend on earlier questions.
-        numbers = np.array(sorted(np.flatnonzero(is_said).tolist(), key=self._words.__getitem__))
-        column = np.zeros(len(self._words), dtype=np.intp)
-        column[numbers] = np.arange(len(numbers))
-        by_word = embed([*asked]) @ self._vectors(numbers, embed).T
-        by_word[:, 0] = 0.0
-        near = by_word[:, column[flat]]
-        best = np.maximum.reduceat(near, np.cumsum(lengths) - lengths, axis=1)
-        worth = np.array([*asked.values()]) / total
-        met: NDArray[np.float64] = (worth[:, None] * best).sum(axis=0)
-        met += SCALARS.unlikely_worth * unlikely(near, best, lengths).mean(axis=0)
-        return met
-
-    def _vectors(
-        self, numbers: NDArray[np.intp], embed: Callable[[Sequence[str]], NDArray[np.float32]]
-    ) -> NDArray[np.float32]:
-        """Return the vectors of some words."""
-        self._is_known = np.pad(self._is_known, (0, len(self._words) - len(self._is_known)))
-        new = numbers[~self._is_known[numbers]]
-        if len(new):
-            made = embed([self._words[number] for number in new])
-            known, self._matrix = self._matrix, np.zeros((len(self._words), made.shape[1]), "<f4")
-            self._matrix[: len(known)] = known if len(known) else 0
-            self._matrix[new] = made
-            self._is_known[new] = True
-        return self._matrix[numbers]
-
-
-def said_words(texts: Iterable[str]) -> SaidWords:
-    """Return the words of some texts."""
-    said = SaidWords()
-    for at, text in enumerate(texts):
-        said.add(at, text)
-    return said
-
-
-class SimilarWords:
-    """Scores candidates by their words that are most similar to the words of the question.
-
-    `said` returns the words of the candidates at some positions, and their numbers.
-    """
-
-    def __init__(
-        self,
-        asked: Mapping[str, float],
-        embed: Callable[[Sequence[str]], NDArray[np.float32]],
-        said: Callable[[Sequence[int]], tuple[SaidWords, Sequence[int]]],
-    ) -> None:
-        self._asked, self._embed, self._said = asked, embed, said
-
-    def read(self, places: Sequence[int]) -> NDArray[np.float64]:
-        """Return how well the candidates at some positions cover the question, 0 to 1."""
-        said, numbers = self._said(places)
-        return said.met(numbers, self._asked, self._embed)
 
 
 class TokenReader:

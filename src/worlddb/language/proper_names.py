@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -394,6 +395,7 @@ def _is_spoken(text: str, words: list[str]) -> bool:
 NAME_WORDS_MAX = 6  # words of a question that are looked up as one name
 SAID_NAME_CHARS_MAX = 80  # a longer name is not said in a question
 FULL_NAME_WORDS_MAX = 4  # a longer name is hardly that of a person
+LETTERS_PER_SLIP = 5  # "Anna" and "Hanna" are two names; "Sara Chen" is Sarah Chen misspelled
 FIRST_NAMED = frozenset({"Entity", "Person"})
 
 _SAID_WORD = re.compile(r"[^\W_](?:[\w.'’&+#-]*[\w+#])?")
@@ -417,6 +419,18 @@ def unqualified(name: str) -> str:
 def name_key(name: str) -> str:
     """Return the key under which a question finds a name; empty if the text is too long."""
     return folded(" ".join(said_words(name))) if len(name) <= SAID_NAME_CHARS_MAX else ""
+
+
+def like_names(key: str, known: Iterable[str]) -> list[str]:
+    """Return the known keys that a key misspells or is a part of."""
+    from rapidfuzz.distance import OSA
+    from rapidfuzz.process import extract_iter
+
+    keys = list(known)
+    longer = [one for one in keys if key in one and f" {key} " in f" {one} "]
+    slips = len(key) // LETTERS_PER_SLIP
+    near = extract_iter(key, keys, scorer=OSA.distance, score_cutoff=slips) if slips else ()
+    return list(dict.fromkeys([*(one for one, *_ in near), *longer]))
 
 
 def first_name(type_: str, name: str) -> str:

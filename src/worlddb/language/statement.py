@@ -94,20 +94,22 @@ class Phrases:
         """Return whether a text with these words has any of the phrases."""
         return self.may_be_in(said, text) and self._pattern.search(text) is not None
 
-    def are_said(self, runs: frozenset[str], text: str) -> bool:
-        """Return the same as `are_in` for the runs of letters of a text in lower case.
+    def may_be_said(self, runs: frozenset[str], text: str) -> bool:
+        """Return whether a text with these runs of letters, in lower case, may have a phrase.
 
         Searching a text takes longer than all the rest, so it must have every word of a phrase.
         """
         if not text.isascii():  # There, a letter may be equal to another one but for case.
-            return self.are_in(runs, text)
-        return any(
-            rest <= runs for first in self._runs.keys() & runs for rest in self._runs[first]
-        ) and self.are_in(runs, text)
+            return True
+        return any(rest <= runs for first in self._runs.keys() & runs for rest in self._runs[first])
 
-    def cut(self, text: str) -> str:
-        """Return a text without the phrases."""
-        return self._pattern.sub(" ", text)
+    def are_said(self, runs: frozenset[str], text: str) -> bool:
+        """Return the same as `are_in` for the runs of letters of a text in lower case."""
+        return self.may_be_said(runs, text) and self.are_in(runs, text)
+
+    def cut(self, text: str, runs: frozenset[str]) -> str:
+        """Return a text without the phrases; `runs` are its runs of letters, and perhaps more."""
+        return self._pattern.sub(" ", text) if self.may_be_said(runs, text) else text
 
 
 _CHANGE, _TURN, _END = map(Phrases, ("change", "turn", "end"))
@@ -135,8 +137,14 @@ class Statement(NamedTuple):
         return not self.is_past and not self.is_doubtful
 
     def may_be_rival(self, other: Statement) -> bool:
-        """Return whether both begin or end alike, as rival frames do; most pairs do not."""
-        return self.words[:2] == other.words[:2] or self.words[-2:] == other.words[-2:]
+        """Return whether both begin or end alike, as rival frames do; most pairs do not.
+
+        Rival frames have all words in common but those of a value. So of long statements the first
+        or the last words are equal, half as many as must be common.
+        """
+        one, two = self.words, other.words
+        half = max(2, (max(len(one), len(two)) - VALUE_WORDS_MAX + 1) // 2)
+        return one[:half] == two[:half] or one[-half:] == two[-half:]
 
 
 def statement_of(text: str) -> Statement | None:
@@ -171,12 +179,18 @@ def asked_of(question: str) -> Statement | None:
 
 def read_statement(text: str) -> Statement:
     """Return a text of any length in the form of a statement."""
+    return _read_short(text) if len(text) <= CHARS_MAX else _read(text)
+
+
+def _read(text: str) -> Statement:
     plain = text
     if not text.isascii():
         plain = "".join(_bare(sign) for sign in _IS.sub("=", text))
     said = frozenset(_LETTERS.findall(plain.lower()))
     is_change = any(it.are_said(said, plain) for it in (_END, _TURN, _CHANGE))
-    news = _CHANGE.cut(_TURN.cut(_END.cut(plain))) if is_change else plain
+    news = plain
+    for phrases in (_END, _TURN, _CHANGE) if is_change else ():
+        news = phrases.cut(news, said)
     return Statement(
         words=tuple(word_sequence(fold(news))),
         named=frozenset(fold(word) for word in _NAMED.findall(news) if word[0].isupper()),
@@ -191,6 +205,9 @@ def read_statement(text: str) -> Statement:
         is_past=_PAST.are_said(said, plain) or (not is_change and _AGO.are_said(said, plain)),
         is_doubtful=_DOUBT.are_said(said, plain),
     )
+
+
+_read_short = lru_cache(STATEMENTS_KEPT)(_read)
 
 
 def _bare(sign: str) -> str:

@@ -123,6 +123,7 @@ def parse_prefix(text: str) -> str:
 pack_length = struct.Struct(">I").pack
 pack_int = struct.Struct(">q").pack
 _unpack_key = struct.Struct(">q").unpack_from
+_each_key = struct.Struct(">q24x").iter_unpack  # the first 8 of 32 bytes each
 
 
 def encode_field(data: bytes) -> bytes:
@@ -315,6 +316,17 @@ def edge_address_of(head: bytes, source: bytes, target: bytes, tail: bytes) -> b
     return blake3(b"".join((head, source, _ID_LENGTH, target, tail))).digest()
 
 
+def edge_addresses(
+    head: bytes, ends: Iterable[tuple[bytes, bytes]], tails: Iterable[bytes]
+) -> list[bytes]:
+    """Return the addresses of many edges of one type, as `edge_address_of` does for one."""
+    between = _ID_LENGTH
+    return [
+        blake3(b"".join((head, source, between, target, tail))).digest()
+        for (source, target), tail in zip(ends, tails, strict=True)
+    ]
+
+
 def edge_address(
     type_: str,
     source: bytes,
@@ -340,6 +352,11 @@ def short_key(address: bytes) -> int:
     """Return the first 8 bytes as a signed integer, which the store indexes instead of 32 bytes."""
     key: int = _unpack_key(address)[0]
     return key
+
+
+def short_keys(addresses: Iterable[bytes]) -> list[int]:
+    """Return the short keys of many addresses."""
+    return [key for (key,) in _each_key(b"".join(addresses))]
 
 
 ROOT_TYPE = "World"
@@ -371,6 +388,11 @@ def node_record(ident: bytes, parent: bytes, valid_from: int, valid_to: int | No
 def edge_record(ident: bytes, valid_to: int | None) -> bytes:
     """Return the birth record of an edge; the rest of the edge is in its address."""
     return ident + (NO_INT if valid_to is None else optional_int(valid_to))
+
+
+def edge_records(idents: Iterable[bytes]) -> bytes:
+    """Return the birth records of edges without an end, one after the other."""
+    return NO_INT.join((*idents, b""))
 
 
 def note_record(node: bytes, kind: str, text: str) -> bytes:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from worlddb.errors import InvalidInputError
 from worlddb.model.address import Id
-from worlddb.model.inputs import SCOPE, Instant, Plain, said_by
+from worlddb.model.inputs import SCOPE, Instant, Plain, made_fast, said_by
 from worlddb.model.text_safety import FULL, Origin, least_trusted, trust_level, visible
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ OpKind = Literal[
 ]
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Plain):
     """A world as of the requested time.
@@ -76,6 +77,7 @@ class Node(Plain):
         return least_trusted(self.origins)
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edge(Plain):
     """A typed, directed edge with both clocks. `known_to` is set once it was deleted."""
@@ -91,6 +93,7 @@ class Edge(Plain):
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDraft:
     """A node to create with `create_nodes`; the same names as the arguments of `create_node`."""
@@ -107,6 +110,7 @@ class NodeDraft:
     origins: Sequence[str] = ()
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeDraft:
     """An edge to write with `write_edges`; the same names as the arguments of `write_edge`."""
@@ -132,6 +136,7 @@ class AsOf:
 NOW = AsOf()
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Plain):
     """One recorded effect of a commit, beyond the nodes and edges it added."""
@@ -141,6 +146,7 @@ class Change(Plain):
     detail: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Plain):
     """One transaction: who, when, what it changed, and the root's state after it.
@@ -377,6 +383,7 @@ RELATION_TYPES = ("contradicts", "causes", "precedes", "instance_of", "subtype_o
 """The edge types that a text may state between two nodes. An edge that is refused is left out."""
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(Plain):
     """A text by a speaker, with its time and the message's id, if known.
@@ -391,6 +398,7 @@ class Message(Plain):
     origin: Origin | None = None
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span(Plain):
     """The evidence: characters `start` to `end` of a message's text."""
@@ -401,6 +409,7 @@ class Span(Plain):
     text: str
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftNode(Plain):
     """A node to write. If it is `resolvable`, it may be a node that exists already.
@@ -426,6 +435,7 @@ class DraftNode(Plain):
     spans: tuple[Span, ...] = ()
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftEdge(Plain):
     """An edge between two nodes of the draft.
@@ -443,6 +453,7 @@ class DraftEdge(Plain):
     valid_to: datetime | None = None
 
 
+@made_fast
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft(Plain):
     """Nodes and edges to write; `aliases` are more names of its nodes, by their keys.

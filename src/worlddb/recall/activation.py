@@ -29,9 +29,12 @@ from numpy.typing import NDArray
 from worlddb.claims.claim_edges import (
     ABOUT,
     ABOUT_METADATA,
+    REFERENCES,
+    References,
     as_stored,
     relation_in,
     relation_of,
+    said_relation,
     stated,
     valid_references,
 )
@@ -54,14 +57,13 @@ from worlddb.recall.question import (
     question_names,
 )
 from worlddb.store.interface import Reader
-from worlddb.store.rows import ReferenceRow
+from worlddb.store.rows import BodyRow, ReferenceRow
 from worlddb.view.node_filters import TrustLevels
 from worlddb.view.visibility import Moment, View, accepted_class
 
 if TYPE_CHECKING:
     from worlddb.index.bm25 import WordCover
 
-REFERENCES = ("refers_to",)
 SAYS, INSIDE = "says", "inside"
 FOUND = "found"
 SUBJECT_TYPES = frozenset({"Entity", "Person"})
@@ -123,10 +125,10 @@ class Spreading:
         self._reader = reader
         self._moment = moment
         self._classes = classes and reader.has_proposals()
-        self._newest = False  # With names alone, the newest references of a hub are read.
         self._asked: set[int] = set()  # What the question names: no text leads there again.
         self._onward: dict[int, dict[int, Way]] = {}
-        self._edges: dict[int, ReferenceRow] = {}
+        self._references = References(reader, moment, names.inside, names.references)
+        self._bodies: dict[int, BodyRow] = {}
 
     def lifted(self, question: str, also: Sequence[str] = ()) -> list[NameGains]:
         """Return the score, at most 1, that each name in a question gives to texts.
@@ -141,7 +143,7 @@ class Spreading:
         for name in dict.fromkeys(also):
             if (rows := named_rows(*at, name)) and rows not in found_rows:
                 names.append(SaidName(0, name_key(name), rows))
-        self._newest = not question.strip()
+        self._references.newest = not question.strip()
         power = -0.5 if question.strip() else 0.0
         for said in names:
             named = self._class_of(said.rows)
@@ -189,7 +191,7 @@ class Spreading:
 
     def passed_on(self, given: Mapping[int, float]) -> dict[int, Way]:
         """Return what texts pass on to texts about what they mention; `given` is by row."""
-        current = self._current(given)
+        current = self._current(list(given))
         self._look(current)
         found: dict[int, Way] = {}
         for row in current:
@@ -200,28 +202,28 @@ class Spreading:
                     found[target] = Way(gain, (GraphStep(FOUND, row, None), *way.steps))
         return found
 
-    def _current(self, rows: Iterable[int]) -> list[int]:
+    def _current(self, rows: Sequence[int]) -> list[int]:
         """Return texts without those that a later one of them may have replaced."""
-        bodies = {body.row: body for body in self._reader.bodies(sorted(rows), self._moment.known)}
-        said = {row: statement_of(body.content) for row, body in bodies.items()}
-        current = []
-        for row in rows:
-            old = said.get(row)
-            began = bodies[row].valid_from, row
-            newer = (
-                (other, new)
-                for other, new in said.items()
-                if old is not None
-                and new is not None
-                and bodies[other].parent == bodies[row].parent
-                and (bodies[other].valid_from, other) > began
-            )
-            if old is None or not any(
-                old.may_be_rival(new) and is_rival(old, new) and not self._outranks(row, other)
-                for other, new in newer
-            ):
-                current.append(row)
-        return current
+        told = [
+            (body.parent, (body.valid_from, row), said)
+            for row, body in self._read(rows).items()
+            if (said := statement_of(body.content)) is not None
+        ]
+        replaced = {
+            since[1]
+            for place, since, old in told
+            for other, began, new in told
+            if began > since and place == other and old.may_be_rival(new) and is_rival(old, new)
+            if not self._outranks(since[1], began[1])
+        }
+        return [row for row in rows if row not in replaced]
+
+    def _read(self, rows: Collection[int]) -> dict[int, BodyRow]:
+        """Return the bodies of nodes; each is read once for a question."""
+        bodies = self._bodies
+        if new := sorted(row for row in rows if row not in bodies):
+            bodies.update((it.row, it) for it in self._reader.bodies(new, self._moment.known))
+        return {row: bodies[row] for row in rows if row in bodies}
 
     def _outranks(self, row: int, other: int) -> bool:
         """Return whether a text is more trusted than another one."""
@@ -246,10 +248,7 @@ class Spreading:
         related = self._related(entities)
         beyond = {step.row for steps in related.values() for step in steps}
         texts = self._texts_of_each(entities | beyond)
-        keys = {
-            body.row: name_key(body.name)
-            for body in self._reader.bodies(sorted(entities | beyond), self._moment.known)
-        }
+        keys = {row: name_key(it.name) for row, it in self._read(entities | beyond).items()}
         said = self._names.worth(keys.values())
         worth = {row: said[key] for row, key in keys.items()}
         for row in new:
@@ -279,17 +278,14 @@ class Spreading:
 
     def _mentioned(self, rows: Collection[int]) -> dict[int, dict[int, GraphStep]]:
         """Return the entities that texts mention, each with the step that leads there."""
-        reader, moment = self._reader, self._moment
         found: dict[int, dict[int, GraphStep]] = {row: {} for row in rows}
-        leaving = reader.edges_at(rows, "out", REFERENCES, moment.known)
-        inside = self._names.inside({item.target for item in leaving})
-        for item in leaving:
-            if item.target in inside and moment.holds(item.edge):
-                step = GraphStep(relation_in(item.edge.metadata), item.target, item.edge.id)
-                found[item.source].setdefault(item.target, step)
+        for item in self._leaving(rows):
+            step = GraphStep(relation_of(item), item.target, trusted_id(item.id))
+            found[item.source].setdefault(item.target, step)
+        opens = self._names.may_open
         spans = {
-            body.row: name_spans(body.content[:READ_CHARS_MAX], capitals=True)
-            for body in reader.bodies(sorted(rows), moment.known)
+            row: name_spans(body.content[:READ_CHARS_MAX], opens, capitals=True)
+            for row, body in self._read(rows).items()
         }
         bearers = self._names.bearers_of({span.key for each in spans.values() for span in each})
         for row, each in spans.items():
@@ -302,15 +298,23 @@ class Spreading:
     def _related(self, entities: Collection[int]) -> dict[int, list[GraphStep]]:
         """Return the entities that facts between entities lead to, in both directions."""
         found: dict[int, list[GraphStep]] = {}
-        reader, moment = self._reader, self._moment
-        leaving = reader.edges_at(sorted(entities), "out", REFERENCES, moment.known)
-        inside = self._names.inside({item.target for item in leaving})
-        for item in leaving:
-            relation = item.edge.metadata.get("relation")
-            if isinstance(relation, str) and item.target in inside and moment.holds(item.edge):
-                step = GraphStep(relation, item.target, item.edge.id)
+        for item in self._leaving(entities):
+            relation = said_relation(item)
+            if isinstance(relation, str):
+                step = GraphStep(relation, item.target, trusted_id(item.id))
                 found.setdefault(item.source, []).append(step)
         return found
+
+    def _leaving(self, rows: Collection[int]) -> list[ReferenceRow]:
+        """Return the valid references from some nodes to nodes inside the view."""
+        reader, moment = self._reader, self._moment
+        if moment.known is None:
+            leaving = reader.sweep.leaving(sorted(rows), REFERENCES[0])
+        else:
+            then = reader.edges_at(sorted(rows), "out", REFERENCES, moment.known)
+            leaving = list(map(as_stored, then))
+        inside = self._names.inside({item.target for item in leaving})
+        return [item for item in valid_references(leaving, moment) if item.target in inside]
 
     # -- the texts of an entity --------------------------------------------------------------------
 
@@ -328,10 +332,11 @@ class Spreading:
         merges = self._reader.proposals("accepted", named, known) if self._classes else ()
         merged = {row for item in merges for row in (item.low, item.high)}
         classes = {one: self._class_of({one}) if one in merged else {one} for one in named}
-        hubs = self._hubs([one for one, rows in classes.items() if rows == {one}])
+        alone = [one for one, rows in classes.items() if rows == {one}]
+        hubs = self._references.hubs(alone, self._names.keep)
         everyone = {row for one, rows in classes.items() if one not in hubs for row in rows}
         steps: dict[int, dict[int, bytes | None]] = {row: {} for row in everyone}
-        for item in self._arriving(everyone, ABOUT_METADATA):
+        for item in self._references.arriving(everyone, ABOUT_METADATA):
             steps[item.target][item.source] = item.id
         for row in self._names.keep(everyone):
             steps[row][row] = None
@@ -346,22 +351,6 @@ class Spreading:
             }
         return found
 
-    def _hubs(self, entities: Collection[int]) -> set[int]:
-        """Return entities that too many texts are about, without reading all of these texts."""
-        hubs: set[int] = set()
-        moment, most = self._moment, SCALARS.hub_max
-        about = REFERENCES[0], ABOUT_METADATA
-        for entity, numbers in self._reader.sweep.saying_of(entities, *about).items():
-            kept: set[int] = set()
-            is_read = moment.known is None and most < len(numbers) <= SCALARS.references_max
-            for end in range(len(numbers) if is_read else 0, 0, -most):
-                newer = self._edges_of(numbers[max(0, end - most) : end])
-                kept |= self._names.keep({it.source for it in valid_references(newer, moment)})
-                if len(kept) > most:
-                    hubs.add(entity)
-                    break
-        return hubs
-
     def _texts(self, named: set[int]) -> Texts:
         """Return the texts about the nodes of a name, and those that only mention them."""
         about = {
@@ -369,7 +358,7 @@ class Spreading:
                 GraphStep(SAYS, item.target, None),
                 GraphStep(ABOUT, item.source, trusted_id(item.id)),
             )
-            for item in self._arriving(named, ABOUT_METADATA)
+            for item in self._references.arriving(named, ABOUT_METADATA)
         }
         first = min(named, default=0)
         for row in self._names.filed_under(named, SCALARS.hub_max):
@@ -381,62 +370,11 @@ class Spreading:
                 GraphStep(SAYS, item.target, None),
                 GraphStep(relation_of(item), item.source, trusted_id(item.id)),
             )
-            for item in self._arriving(named, ANY_METADATA)
+            for item in self._references.arriving(named, ANY_METADATA)
             if item.source not in about and item.source not in named
         }
         kept = self._names.keep(mentioning)
         return Texts(about, {row: steps for row, steps in mentioning.items() if row in kept})
-
-    def _arriving(self, rows: Collection[int], said: tuple[str, ...]) -> list[ReferenceRow]:
-        """Return the references to nodes whose metadata hold a text; none of hubs.
-
-        The store picks the edges: a name may be mentioned a hundred thousand times, and be what
-        three texts are about.
-        """
-        reader, moment = self._reader, self._moment
-        targets = sorted(rows)
-        numbers: Sequence[int] = ()
-        if moment.known is None:
-            numbers = self._from_inside(reader.sweep.saying(targets, REFERENCES[0], said))
-            found = self._edges_of(numbers) if len(numbers) <= SCALARS.references_max else None
-        else:
-            then = reader.edges_at(targets, "in", REFERENCES, moment.known)
-            inside = self._names.inside({item.source for item in then})
-            found = [
-                item
-                for item in map(as_stored, then)
-                if item.source in inside and any(text in item.metadata for text in said)
-            ]
-            found = found if len(found) <= SCALARS.references_max or self._newest else None
-        if found is None and self._newest:
-            found = self._edges_of(numbers[-SCALARS.references_max :])
-        if found is None:  # One of them is a hub, or each is known well.
-            each = targets if len(targets) > 1 else []
-            return [item for one in each for item in self._arriving({one}, said)]
-        return valid_references(found, moment)
-
-    def _edges_of(self, numbers: Sequence[int]) -> list[ReferenceRow]:
-        """Return edges of the present by row; each is read once."""
-        new = [number for number in numbers if number not in self._edges]
-        self._edges.update((item.row, item) for item in self._reader.sweep.references(new))
-        return [self._edges[number] for number in numbers]
-
-    def _from_inside(self, numbers: Sequence[int]) -> Sequence[int]:
-        """Return edges that come from inside the view, the newest, one more than are read.
-
-        References that a caller cannot see must not make a node a hub for that caller.
-        """
-        most = SCALARS.references_max + 1
-        if len(numbers) < most:
-            return numbers
-        kept: list[int] = []
-        for end in range(len(numbers), 0, -most):
-            found = self._edges_of(numbers[max(0, end - most) : end])
-            inside = self._names.inside({item.source for item in found})
-            kept[:0] = [item.row for item in found if item.source in inside]
-            if len(kept) >= most:
-                break
-        return kept[-most:]
 
 
 class GraphLane:
@@ -474,10 +412,15 @@ class GraphLane:
                     self.ways[row] = Way(weight * way.gain, way.steps)
         self.ways |= self._claimed
 
-    def lane(self, rows: Sequence[int]) -> NDArray[np.float64]:
-        """Return the score of each candidate; from here on candidates are known by place."""
+    def lane(
+        self, rows: Sequence[int], numbers: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the score of each candidate; from here on candidates are known by place.
+
+        `numbers` are the rows as an array, if they are at hand.
+        """
         self._rows = rows
-        numbers = np.array(rows, dtype=np.int64)
+        numbers = np.array(rows, dtype=np.int64) if numbers is None else numbers
         self._places = np.argsort(numbers, kind="stable")
         self._sorted = numbers[self._places]
         scores = np.zeros(len(rows))
@@ -580,12 +523,12 @@ def _name_of(node: Node) -> str:
 
 
 def paths_of(
-    view: View, rows: Iterable[int], ways: Mapping[int, Way]
+    view: View, rows: Iterable[int], ways: Mapping[int, Way], known: Mapping[int, Node]
 ) -> dict[int, tuple[PathStep, ...]]:
-    """Return the path to each row that the graph lane reached."""
+    """Return the path to each row that the graph lane reached; some nodes are `known`."""
     chosen = {row: ways[row].steps for row in rows if row in ways}
     passed = {step.row for steps in chosen.values() for step in steps}
-    nodes = view.reader.nodes(passed, view.moment.known)
+    nodes = {**known, **view.reader.nodes(passed - known.keys(), view.moment.known)}
     return {
         row: tuple(
             PathStep(

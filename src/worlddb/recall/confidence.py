@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from worlddb.index.vectors import SAID_WORD
+from worlddb.index.bm25 import SAID_WORD
 from worlddb.language.ranking_features import FRAME
 from worlddb.language.text_tokens import MONTHS, STOP, WEEKDAYS, node_words, words
 
@@ -53,14 +53,14 @@ class AskedWords:
     """The words of a question: the forms that each may have in a text, and how rare it is.
 
     `said` are the words as they were written, and `rarity_max` is the rarity of a word that no text
-    has. `rows` are the nodes that have each word, where a held world knows them.
+    has. `held` has the numbers of the words that nodes have, by row, where a held world knows them.
     """
 
     forms: Sequence[frozenset[str]]
     rarity: Sequence[float]
     said: Sequence[str]
     rarity_max: float
-    rows: Sequence[NDArray[np.int64]] | None = None
+    held: Mapping[int, set[int]] = field(default_factory=dict)
 
     def within(self, names: Iterable[str]) -> set[int]:
         """Return the numbers of the words that some names consist of."""
@@ -69,17 +69,14 @@ class AskedWords:
 
     def found_in(self, rows: Sequence[int], texts: Sequence[tuple[str, str]]) -> list[set[int]]:
         """Return the numbers of the words that each of some nodes has."""
-        if self.rows is None:
-            said = [set(node_words(*text)) for text in texts]
-            return [
-                {at for at, forms in enumerate(self.forms) if not forms.isdisjoint(one)}
-                for one in said
-            ]
-        found: list[set[int]] = [set() for _ in rows]
-        for number, having in enumerate(self.rows):
-            for at in np.flatnonzero(np.isin(rows, having)).tolist():
-                found[at].add(number)
-        return found
+        return [
+            self._said_in(*text) if (held := self.held.get(row)) is None else held
+            for row, text in zip(rows, texts, strict=True)
+        ]
+
+    def _said_in(self, name: str, content: str) -> set[int]:
+        said = set(node_words(name, content))
+        return {at for at, forms in enumerate(self.forms) if not forms.isdisjoint(said)}
 
     @property
     def weights(self) -> dict[str, float]:
@@ -123,12 +120,10 @@ def asked_words(
     question: str,
     languages: Sequence[str],
     rarity: Callable[[Sequence[str]], Mapping[str, float]],
-    having: Callable[[frozenset[str]], NDArray[np.int64]] | None = None,
 ) -> AskedWords:
     """Return the words of a question; `rarity` gives that of each token, 0 if no text has it.
 
-    `rarity` of "" is that of a word that no text has. `having` gives the nodes that have any of
-    some tokens.
+    `rarity` of "" is that of a word that no text has.
     """
     forms = list(zip(words(question), *(words(question, it) for it in languages), strict=True))
     kept = {one[0]: frozenset(one) for one in forms if one[0] not in STOP and one[0] not in FRAME}
@@ -142,7 +137,6 @@ def asked_words(
         rarity=[min((rare[it] for it in them if rare[it]), default=rare[""]) for them in every],
         said=[written.get(token, token) for token in kept],
         rarity_max=rare[""],
-        rows=None if having is None else [having(them) for them in every],
     )
 
 

@@ -205,9 +205,15 @@ def _age(answer: _Answer) -> tuple[int, tuple[datetime, int]]:
 def _are_rivals(old: str, new: str) -> bool:
     """Return whether two statements have one frame and two values, of which one can be true."""
     one, other = statement_of(old), statement_of(new)
-    if one is None or other is None:
-        return False
-    return one.may_be_rival(other) and is_rival(one, other)
+    return one is not None and other is not None and is_rival(one, other)
+
+
+def _alike(ranked: Sequence[_Answer], part: slice) -> dict[tuple[str, ...], list[int]]:
+    """Return the answers with the same words in some part, as rivals open or close alike."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for number, answer in enumerate(ranked):
+        found.setdefault(answer.said.words[part], []).append(number)
+    return found
 
 
 def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, int], float]:
@@ -222,12 +228,16 @@ def _replacements(question: str, ranked: Sequence[_Answer]) -> dict[tuple[int, i
     speakers = [it.speaker for it in ranked]
     places = {key: place for place, key in enumerate(sorted({_age(it) for it in ranked}))}
     ages = [places[_age(it)] for it in ranked]
+    opening, closing = _alike(ranked, slice(2)), _alike(ranked, slice(-2, None))
     for number, old in enumerate(ranked):
         age, speaker = ages[number], speakers[number]
-        for place, new in enumerate(ranked):
+        alike = {*opening[old.said.words[:2]], *closing[old.said.words[-2:]]}
+        for place in range(len(ranked)) if number < ANSWERS_MAX else sorted(alike):
+            new = ranked[place]
             if ages[place] <= age or speakers[place] != speaker or new.text == old.text:
                 continue
-            if _are_rivals(old.text, new.text):
+            may_be = place in alike and old.said.may_be_rival(new.said)
+            if may_be and _are_rivals(old.text, new.text):
                 found[old.at, new.at] = 1.0
             elif number < ANSWERS_MAX and (place < ANSWERS_MAX or speaker[0] != TURN):
                 pairs.append((number, place))
@@ -292,7 +302,13 @@ def held_members(
     interior: HeldWorld, view: View, matrix: NDArray[np.float32], rows: Sequence[int]
 ) -> WorldMembers:
     """Return the worlds that hold some rows of an interior that is held in memory."""
-    found: dict[int, list[int]] = {row: [] for row in _named_worlds(view, rows)}
+    place = interior.place
+    around = {interior.parents[place[row]] for row in rows}
+    if interior.nests:
+        around |= _holders(view, rows)
+    doors = {row for row in around & place.keys() if interior.doors[place[row]]}
+    named = {row for row in doors if interior.types[place[row]] not in NEVER_HITS}
+    found: dict[int, list[int]] = {row: [] for row in (view.keep_time_of(named) if named else ())}
     if found:
         live = interior.seen(view.moment, ended=view.include_ended) & interior.are_answers()
         every = np.frombuffer(interior.parents, dtype=np.int64)
@@ -300,13 +316,10 @@ def held_members(
             held = np.flatnonzero((every == row) & live).tolist()
             found[row] = [interior.rows[at] for at in held if interior.types[at] != SUMMARY]
         for row, member in _members(view, found):
-            at = interior.place.get(member)
+            at = place.get(member)
             if at is not None and live[at] and member not in found[row]:
                 found[row].append(member)
-    inside = {row: it for row, it in found.items() if row in interior.place}
-    return WorldMembers(
-        _large_enough(inside), lambda some: matrix[[interior.place[row] for row in some]]
-    )
+    return WorldMembers(_large_enough(found), lambda some: matrix[[place[row] for row in some]])
 
 
 def stored_members(view: View, vectors: Vectors, rows: Sequence[int]) -> WorldMembers:
@@ -340,13 +353,17 @@ def _members(view: View, worlds: Iterable[int]) -> Iterator[tuple[int, int]]:
 def _named_worlds(view: View, rows: Sequence[int]) -> set[int]:
     """Return the worlds around some rows that are only a name and can be seen."""
     reader, moment = view.reader, view.moment
-    holders = {up for up in reader.parents(rows, moment.known).values() if up is not None}
-    for item in reader.edges_at(rows, "in", MEMBERSHIP, moment.known):
-        if moment.holds(item.edge):
-            holders.add(item.source)
-    bodies = reader.bodies(sorted(holders - {ROOT_ROW}), moment.known)
+    around = {up for up in reader.parents(rows, moment.known).values() if up is not None}
+    holders = (around | _holders(view, rows)) - {ROOT_ROW}
+    bodies = reader.bodies(sorted(holders), moment.known)
     named = {body.row for body in bodies if is_name_only(body) and body.type not in NEVER_HITS}
     return view.keep_time_of(named) if named else named
+
+
+def _holders(view: View, rows: Sequence[int]) -> set[int]:
+    """Return the worlds that some rows are members of."""
+    found = view.reader.edges_at(rows, "in", MEMBERSHIP, view.moment.known)
+    return {item.source for item in found if view.moment.holds(item.edge)}
 
 
 def _with_world(ranking: Ranking, row: int, inside: Iterable[int]) -> Ranking:

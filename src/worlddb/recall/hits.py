@@ -283,7 +283,7 @@ def hits_of(
     doubted = {old: new for old, new in newest.items() if (old, new) in chances}
     ranks, parts = (_numbered(ranking.ranks), ranking.parts) if explain else ({}, {})
     conflicts = _conflicts(view, [rows[at] for at in chosen]) if with_conflicts else {}
-    paths = paths_of(view, [rows[at] for at in chosen], ranking.ways) if explain else {}
+    paths = paths_of(view, [rows[at] for at in chosen], ranking.ways, nodes) if explain else {}
     earlier = _order(view, [rows[at] for at in chosen])
     hits = tuple(
         Hit(

@@ -31,8 +31,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.claims.claim_edges import KeptReferences
 from worlddb.errors import InvalidInputError, ProviderError
-from worlddb.index.held_world import HeldWorld, Mask
+from worlddb.index.held_world import HeldWorld, Mask, first_word
 from worlddb.index.name_index import STATING
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
@@ -40,6 +41,7 @@ from worlddb.index.store_search import is_whole
 from worlddb.language.proper_names import (
     NAME_WORDS_MAX,
     first_name,
+    like_names,
     name_key,
     said_firsts,
     said_words,
@@ -73,11 +75,10 @@ from worlddb.view.visibility import (
     rewrite,
 )
 
-SPANS_KEPT = 1_024  # texts whose names are cached: the first texts of a recall come up again
+TEXTS_KEPT = 4_096  # texts whose words are cached: the first texts of a recall come up again
 BEARERS_MAX = 100
 """A name that more nodes bear than this names nobody in particular."""
 SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
-LETTERS_PER_SLIP = 5  # "Anna" and "Hanna" are two names; "Sara Chen" is Sarah Chen misspelled
 NAME_LETTERS_MIN = 3  # "Lee"; two letters are mostly initials
 LANES = ("text", "vector", "graph")
 QUESTION_BYTES_MAX = 1 << 16  # Long enough for a pasted page; every word of it costs time.
@@ -197,10 +198,15 @@ class NameSpan(NamedTuple):
 
 
 class KnownNames(Protocol):
-    """The names of one view, and the words that its memories open with."""
+    """The names of one view, the words that its memories open with, and known references."""
+
+    references: KeptReferences
 
     def bearers_of(self, keys: Iterable[str]) -> Mapping[str, set[int]]:
         """Return the visible nodes of each key that is a name."""
+
+    def may_open(self, word: str) -> bool:
+        """Return whether a name may begin with a word; True if that is not known."""
 
     def first_named(self, first: str) -> Iterable[int]:
         """Return the visible nodes that have this first name and a last name."""
@@ -224,21 +230,29 @@ class KnownNames(Protocol):
         """Return the nodes that live inside others; none of a node that holds more than `most`."""
 
 
-@lru_cache(SPANS_KEPT)
-def name_spans(text: str, *, capitals: bool) -> tuple[NameSpan, ...]:
+@lru_cache(TEXTS_KEPT)
+def _written(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a text as they are written, and as names are compared."""
+    said = said_words(text)
+    return tuple(said), tuple(map(folded, said))
+
+
+def name_spans(
+    text: str, may_open: Callable[[str], bool], *, capitals: bool
+) -> tuple[NameSpan, ...]:
     """Return the stretches of a text that may be names, by their start, longer ones first.
 
-    With `capitals`, a stretch must begin with a capital or a digit, unless the text is short. A
-    longer text writes names with capitals, and looking up every other word would be in vain. A
-    question may have names in lower case.
+    `may_open` says of a word whether a known name may begin with it. With `capitals`, a stretch
+    must begin with a capital or a digit, unless the text is short. A longer text writes names with
+    capitals, and looking up every other word would be in vain. A question may have names in lower
+    case.
     """
-    said = said_words(text)
+    said, plain = _written(text)
     capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
-    plain = [folded(word) for word in said]
     return tuple(
         NameSpan(at, end, " ".join(plain[at:end]))
         for at, word in enumerate(said)
-        if not capitals or word[0].isupper() or word[0].isdigit()
+        if may_open(plain[at]) and (not capitals or word[0].isupper() or word[0].isdigit())
         for end in range(min(at + NAME_WORDS_MAX, len(said)), at, -1)
         # "It" and "1989" alone may be titles, but hardly ever are meant as such; and hardly any
         # name ends with a word like "of", unless it is written as part of it ("She Hate Me").
@@ -275,7 +289,7 @@ def question_names(
     A name that nobody has is looked up once more as misspelled, or as part of a longer name. Words
     in lower case are as surely a name as they are rare: "power" may be the title of a text.
     """
-    spans = name_spans(question, capitals=False)
+    spans = name_spans(question, names.may_open, capitals=False)
     said = list(longest(spans, names.bearers_of({span.key for span in spans})))
     taken = {number for span, _ in said for number in range(span.first, span.end)}
     written = said_words(question)
@@ -339,18 +353,6 @@ def named_rows(
     )
 
 
-def like_names(key: str, known: Iterable[str]) -> list[str]:
-    """Return the known keys that a key misspells or is a part of."""
-    from rapidfuzz.distance import OSA
-    from rapidfuzz.process import extract_iter
-
-    keys = list(known)
-    longer = [one for one in keys if key in one and f" {key} " in f" {one} "]
-    slips = len(key) // LETTERS_PER_SLIP
-    near = extract_iter(key, keys, scorer=OSA.distance, score_cutoff=slips) if slips else ()
-    return list(dict.fromkeys([*(one for one, *_ in near), *longer]))
-
-
 def unknown_names(question: str, taken: set[int]) -> list[tuple[int, str]]:
     """Return the first capitalised stretches that are no known name, each with its place.
 
@@ -397,6 +399,7 @@ class HeldNames:
 
     def __init__(self, interior: HeldWorld, seen: Mask, within: Mask | None = None) -> None:
         self._interior = interior
+        self.references: KeptReferences = interior.references
         self._seen = seen
         self._within = within
 
@@ -410,6 +413,9 @@ class HeldNames:
                 if 0 < len(rows) <= BEARERS_MAX:
                     found[key] = rows
         return found
+
+    def may_open(self, word: str) -> bool:
+        return first_word(word) in self._interior.openings
 
     def first_named(self, first: str) -> Iterable[int]:
         return self.inside(self._interior.firsts.get(first, ()))
@@ -570,7 +576,6 @@ def words_asked(search: Search, view: View, interior: HeldWorld | None, text: st
         text,
         sorted(interior.languages),
         lambda said: {word: held.rarity(word) if word else held.rarity_max for word in said},
-        interior.having,
     )
 
 

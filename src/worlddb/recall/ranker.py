@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from worlddb.recall.activation import Way
 
 Scores = NDArray[np.float64]
-
 DAY_MICROS = 86_400_000_000  # 24 hours.
 YEARS_MAX = 200  # a store that spans more holds a mistyped date; every year costs a regex
 SPREAD_MIN = 1e-9  # below this, scores differ by rounding alone
@@ -341,7 +341,6 @@ class Ranker:
         self.found = found
         self.weights = weights
         self.scalars = scalars
-        self.company = found.company
         self._count = len(found.parents)
 
     def known(self, question: str, asked_at: datetime) -> dict[str, Scores]:
@@ -376,9 +375,9 @@ class Ranker:
             # What a name gives is the same in a world of ten texts and of ten thousand.
             if lane == "graph":
                 amount, usual[lane] = scores if named is None else named, 0.0
-            elif self.company is not None and lane in self.company.lanes:
-                total = min(self.company.total, scalars.company_max)
-                amount, usual[lane] = compared(scores, self.company.lanes[lane], total)
+            elif self.found.company is not None and lane in self.found.company.lanes:
+                total = min(self.found.company.total, scalars.company_max)
+                amount, usual[lane] = compared(scores, self.found.company.lanes[lane], total)
             elif lane == "vector":
                 amount = cosines_standing_out(scores, company)
             else:
@@ -397,17 +396,16 @@ class Ranker:
             alike = standing_out(self.found.alike, 0.0, scalars.lane_company_min)
             parts["feedback"] = weights.feedback * alike
         if weights.opening:
-            heard = np.where(answers(self.found, scalars), 0.0, self._said_before(meaning))
+            heard = np.where(self._answers, 0.0, self._said_before(meaning))
             parts["opening"] = -weights.opening * heard
         if weights.reply and "text" in lanes:
             heard = self._said_before(lanes["text"])
-            parts["reply"] = weights.reply * np.where(heard > 0, heard * self._brevity(), heard)
+            parts["reply"] = weights.reply * np.where(heard > 0, heard * self._brevity, heard)
         scores = sum(parts.values(), start=np.zeros(len(before)))
-        if self.company is None:
+        if self.found.company is None:
             return Weighed(scores, parts, lanes, median(scores))
-        rest = sum(
-            (part for name, part in parts.items() if name not in usual), np.zeros(len(before))
-        )
+        others = (part for name, part in parts.items() if name not in usual)
+        rest = sum(others, start=np.zeros(len(before)))
         common = sum(self._weight(lane) * amount for lane, amount in usual.items())
         return Weighed(scores, parts, lanes, median(rest) + common)
 
@@ -423,31 +421,39 @@ class Ranker:
         out: Scores = self.found.forms[:, TELLING] / DONE - 1
         return np.where(self.found.before < 0, self.scalars.only_asks_penalty * out, out)
 
+    @cached_property
+    def _turns(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+        """The places of turns, those of the turns before them, and which turns are first."""
+        turns = np.flatnonzero(self.found.before >= 0)
+        before = self.found.before[turns]
+        return turns, before, before == turns
+
     def _said_before(self, scores: Scores) -> Scores:
         """Return how far the turn before each turn stands out; 0 for what is not a turn."""
-        before = self.found.before
-        turns = np.flatnonzero(before >= 0)
+        turns, before, is_first = self._turns
         out = np.zeros(len(scores))
         if len(turns):
-            is_first = before[turns] == turns
-            heard = np.where(is_first, scores.min(), scores[before[turns]])
+            heard = np.where(is_first, scores.min(), scores[before])
             out[turns] = self._standing_out(heard)
         return out
 
     def _said_after(self, scores: Scores) -> Scores:
         """Return how far the turn after each turn stands out; 0 for what is not a turn."""
-        before = self.found.before
-        turns = np.flatnonzero(before >= 0)
+        turns, before, is_first = self._turns
         out = np.zeros(len(scores))
         if len(turns):
-            later = turns[before[turns] != turns]
             heard = np.full(len(scores), scores.min())
-            heard[before[later]] = scores[later]
+            heard[before[~is_first]] = scores[turns[~is_first]]
             out[turns] = self._standing_out(heard[turns])
         return out
 
+    @cached_property
+    def _answers(self) -> NDArray[np.bool_]:
+        return answers(self.found, self.scalars)
+
+    @cached_property
     def _brevity(self) -> Scores:
-        """Return how much the words of the turn before count: a long turn is answered in part."""
+        """How much the words of the turn before count: a long turn is answered in part."""
         found, usual = self.found, self.scalars.short_turn_chars
         is_first = found.before == np.arange(self._count)
         chars = np.where(is_first, usual, np.maximum(found.forms[found.before, CHARS], 1))
@@ -539,10 +545,9 @@ class Ranker:
 
 def answers(found: Candidates, scalars: RankingScalars = SCALARS) -> NDArray[np.bool_]:
     """Return which turns follow a short question."""
-    before = found.forms[found.before]
     is_later = (found.before >= 0) & (found.before != np.arange(len(found.before)))
-    is_short = before[:, CHARS] < scalars.short_turn_chars
-    answers: NDArray[np.bool_] = is_later & (before[:, ASKS] > 0) & is_short
+    is_short = found.forms[found.before, CHARS] < scalars.short_turn_chars
+    answers: NDArray[np.bool_] = is_later & (found.forms[found.before, ASKS] > 0) & is_short
     return answers
 
 

@@ -16,7 +16,7 @@ candidate in the arrays of one question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from worlddb.index.bm25 import SaidWords, SimilarWords, said_words
 from worlddb.index.held_world import (
     HeldWorld,
     Scores,
@@ -35,7 +36,7 @@ from worlddb.index.held_world import (
 )
 from worlddb.index.ranking_numbers import SCALARS
 from worlddb.index.search import Search
-from worlddb.index.vectors import SaidWords, SimilarWords, TokenReader, Tokens, said_words
+from worlddb.index.vectors import TokenReader, Tokens
 from worlddb.language.ranking_features import asked_years, wants_advice
 from worlddb.language.text_tokens import asked
 from worlddb.model.conditions import condition_of
@@ -112,6 +113,8 @@ class Recaller:
         self.moment = view.moment
         self.query = query
         self.question = question
+        self.held: Container[int] | None = None
+        """The rows inside the worlds that are held in memory, if they are."""
         self._matrix: NDArray[np.float32] | None = None
         """The vectors of the world in memory, once they were read for this question."""
 
@@ -127,6 +130,7 @@ class Recaller:
         with self.search.interior(self.reader, view.worlds, self.moment, view.members) as interior:
             within = None
             if interior is not None:
+                self.held = interior.place
                 if vector is not None and view.within:
                     interior.vectors(self.reader, self.search.vectors())  # The worlds keep them.
                 interior, within = interior.narrowed(view, rows_within)
@@ -145,6 +149,9 @@ class Recaller:
             is_plain = view.types is None and view.where is None and not self.question.is_names
             if vector is not None and self.question.settings.worlds and is_plain:
                 ranking = with_worlds(ranking, self._worlds_around(interior, ranking), vector, view)
+            if interior is not None:
+                first = [ranking.rows[at] for at in ranking.order]
+                said = replace(said, held=interior.saying(said.forms, first))
         return self._answered(ranking, said)
 
     def _seen(
@@ -262,6 +269,11 @@ class Recaller:
         kept = tuple(it for it in found.hits if it.confidence >= (question.min_confidence or 0.0))
         return replace(found, question=asked_for, hits=kept)
 
+    def keep(self, rows: Iterable[int]) -> set[int]:
+        """Return the visible rows; most others are outside the worlds that are held."""
+        held = self.held
+        return self.view.keep(rows if held is None else [row for row in rows if row in held])
+
     def _ranks(self, ids: Sequence[bytes], found: Candidates) -> dict[str, list[int]]:
         """Return the places that each lane found, best first."""
         depth = self.question.settings.depth
@@ -365,12 +377,13 @@ class Recaller:
             self._matrix = interior.vectors(self.reader, self.search.vectors())
             cosines = VectorRows(self._matrix, positions)
             lanes["vector"] = cosines.of(vector)
-        rows = np.frombuffer(interior.rows, dtype=np.int64)[positions].tolist()
-        cover = text_cover(interior, text, positions)
+        numbers = np.frombuffer(interior.rows, dtype=np.int64)[positions]
+        rows, forms = numbers.tolist(), interior.chosen_forms(positions)
+        cover = text_cover(interior, text, positions, forms)
         graph = None
         if weights.get("graph"):
             graph = self._graph(HeldNames(interior, seen, within if view.within else None))
-            lanes["graph"] = graph.lane(rows)
+            lanes["graph"] = graph.lane(rows, numbers)
         parents = interior.chosen(interior.parents, positions)
         spoken = interior.chosen(interior.spoken, positions)
         before = turns_before(parents, spoken != interior.speakers.get("", -1))
@@ -382,7 +395,7 @@ class Recaller:
             speakers=list(interior.speakers),
             spoken=spoken,
             before=before,
-            forms=interior.chosen_forms(positions),
+            forms=forms,
             cover=cover.shares if "text" in lanes else None,
             around=cover.around(parents, before) if "text" in lanes else None,
             named=None if graph is None else graph.meant(cover),
@@ -502,4 +515,4 @@ def recall(
                 (Recaller(search, view, query, replace(question, text=part), words), asked)
             )
         found = recaller.answer(vector, apart)
-        return found.without(search.unembedded(reader, view.keep) if by_meaning else 0)
+        return found.without(search.unembedded(reader, recaller.keep) if by_meaning else 0)

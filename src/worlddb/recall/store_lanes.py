@@ -16,6 +16,7 @@ from functools import partial
 
 import numpy as np
 
+from worlddb.claims.claim_edges import KeptReferences
 from worlddb.index.bm25 import Bm25, WordCover
 from worlddb.index.held_world import (
     VectorRows,
@@ -28,7 +29,7 @@ from worlddb.index.held_world import (
 from worlddb.index.name_index import STATING, name_number, opening_key
 from worlddb.index.search import UNFILED_MAX, Search
 from worlddb.index.store_search import CANDIDATES_MAX, best_of, is_whole
-from worlddb.language.proper_names import first_name, name_key, unqualified
+from worlddb.language.proper_names import first_name, like_names, name_key, unqualified
 from worlddb.language.ranking_features import ASKS, ONLY, asked_years
 from worlddb.language.text_tokens import node_words, words
 from worlddb.model.records import NOT_NAMED
@@ -38,7 +39,6 @@ from worlddb.recall.question import (
     KnownNames,
     Question,
     Vector,
-    like_names,
     name_worth,
     one_person,
 )
@@ -181,6 +181,7 @@ class StoreNames:
         self._view = view
         self._reader = view.reader
         self._is_whole = is_whole(view)
+        self.references: KeptReferences = {}
         self._counts = counts  # how many nodes contain each word
 
     def _named(self, said: Sequence[str]) -> list[int]:
@@ -247,6 +248,9 @@ class StoreNames:
                 yield body.row, body.name
                 yield body.row, opening_key(body)
         yield from self._reader.aliases(chosen, known)
+
+    def may_open(self, word: str) -> bool:
+        return True
 
     def worth(self, keys: Iterable[str]) -> Mapping[str, float]:
         wanted = frozenset(keys)

@@ -131,6 +131,9 @@ class Journal(Protocol):
 class Nodes(Protocol):
     """Nodes with their aliases, sources and metadata."""
 
+    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
+        """Return the places of the nodes with these ids; unknown ids are left out."""
+
     def node_row(self, ident: bytes) -> int | None:
         """Return the row of the node with this whole id."""
 
@@ -298,9 +301,6 @@ class Writer(Reader, Protocol):
 
     seq: int
     time: int
-
-    def lookup(self, idents: Sequence[bytes]) -> dict[bytes, NodePlace]:
-        """Return the places of the nodes with these ids; unknown ids are left out."""
 
     def twins(self, keys: Iterable[int], created_at: int, most: int) -> list[BodyRow]:
         """Return the last `most` nodes with one of these content keys and this time of creation."""

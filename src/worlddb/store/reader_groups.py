@@ -229,12 +229,18 @@ class WorldTotals(Protocol):
         """Return undeleted edges of a type into nodes whose metadata has one of the JSON texts."""
 
     def saying_of(
-        self, targets: Iterable[int], type_: str, said: Sequence[str]
+        self, targets: Iterable[int], type_: str, said: Sequence[str], after: int = 0
     ) -> dict[int, list[int]]:
-        """Return the same as `saying` for each of the nodes; of some it has none."""
+        """Return the same as `saying` for each of the nodes; of some it has none.
+
+        Only edges in rows after `after`.
+        """
 
     def references(self, rows: Iterable[int]) -> list[ReferenceRow]:
         """Return edges by row, without reading what their metadata say; for many at once."""
+
+    def leaving(self, sources: Iterable[int], type_: str) -> list[ReferenceRow]:
+        """Return the undeleted edges of a type from nodes, as `references` does."""
 
     def standing(
         self,

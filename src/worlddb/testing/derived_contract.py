@@ -401,10 +401,14 @@ class DerivedContract:
             text = '"inferred":true'
             assert sweep.saying([other], "causes", [text]) == [cause]
             assert sweep.saying_of([home, other], "causes", [text]) == {other: [cause]}
+            assert sweep.saying_of([other], "causes", [text], cause - 1) == {other: [cause]}
+            assert sweep.saying_of([other], "causes", [text], cause) == {}
             (plain,) = sweep.references([cause])
             assert (plain.source, plain.target, plain.metadata) == (home, other, f"{{{text}}}")
             assert plain.id == reader.edges([cause])[0].edge.id
             assert sweep.references([]) == []
+            assert sweep.leaving([home, other], "causes") == [plain]
+            assert sweep.leaving([other], "causes") == sweep.leaving([], "causes") == []
             (found,) = sweep.standing([other], "causes", {text: ""}, (late, late))
             assert (found.row, found.source, found.topic, found.ends) == (cause, home, 0, None)
             assert (found.since, found.stands_for) == ("", "")

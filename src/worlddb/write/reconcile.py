@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import overload
+from itertools import compress, count, islice
+from typing import Any, overload
 
 from worlddb.errors import InvalidInputError, NotFoundError, RejectedError
 from worlddb.model.address import (
@@ -23,10 +23,13 @@ from worlddb.model.address import (
     Id,
     edge_address,
     edge_address_of,
+    edge_addresses,
     edge_head,
     edge_record,
+    edge_records,
     edge_tail,
     short_key,
+    short_keys,
     trusted_id,
 )
 from worlddb.model.inputs import encode_metadata, from_micros, premises_of, to_micros
@@ -41,6 +44,8 @@ from worlddb.write.node_rows import make_row, refuse_held
 
 EDGES_AT_ONCE = 50_000
 """Drafts held at once: fewer need more statements, more need more memory."""
+PLAIN_MIN = 100
+"""Drafts that are written column by column; for fewer the loop costs as little."""
 ENDS_EDGE = ("close_edge", "delete_edge")
 """Changes of the journal after which an edge is another value."""
 CHAIN_MAX = 100
@@ -156,6 +161,8 @@ class Reconciler:
         places, seen, edges_put = ledger.places, ledger.edges_seen, ledger.edges_put
         # An edge can exist already only if the store has edges and its source is not new.
         old_nodes = ledger.head.nodes if ledger.head.edges else 0
+        if len(drafts) >= PLAIN_MIN:
+            drafts = self._insert_plain(type_, drafts, old_nodes)
         head, seq = edge_head(type_), ledger.writer.seq
         tails: dict[int, bytes] = {}
         rows: list[NewEdge] = []
@@ -212,6 +219,51 @@ class Reconciler:
             )
         self._flush(rows)
         return row
+
+    def _insert_plain(
+        self, type_: str, drafts: Sequence[EdgeDraft], old_nodes: int
+    ) -> Sequence[EdgeDraft]:
+        """Write many edges without details of their own; return the drafts that are left.
+
+        The same as the loop of `_insert`, but column by column, which takes less time. Left are
+        edges that this transaction may have written before, or all if any draft is not so plain.
+        """
+        ledger, seq = self.ledger, self.ledger.writer.seq
+        if any(map(_has_details, drafts)):
+            return drafts
+        ends: list[Any] = [(draft.source, draft.target) for draft in drafts]
+        try:
+            places = [(ledger.places[source], ledger.places[target]) for source, target in ends]
+        except (KeyError, TypeError):
+            return drafts  # A prefix, a node that is not looked up yet, or no id.
+        begins = [source.valid_from for source, _ in places]
+        tails = {begin: edge_tail(begin, NO_METADATA) for begin in set(begins)}
+        idents = edge_addresses(edge_head(type_), ends, map(tails.__getitem__, begins))
+        keys, left = short_keys(idents), list[EdgeDraft]()
+        if known := ledger.edges_seen.keys() & keys:
+            are_new = [key not in known for key in keys]
+            left = [draft for draft, is_new in zip(drafts, are_new, strict=True) if not is_new]
+            idents, places = list(compress(idents, are_new)), list(compress(places, are_new))
+        found = dict(zip(idents, places, strict=True))  # An edge that is repeated is one edge.
+        keys = short_keys(found)
+        rows = [
+            make_row(
+                NewEdge, (row, key, ident, type_, source, target, world, begin, None, "{}", 0, seq)
+            )
+            for row, key, (ident, ((source, world, begin, _), (target, _, _, _))) in zip(
+                count(ledger.edge_row + 1), keys, found.items(), strict=False
+            )
+        ]
+        if not rows or len(set(keys)) < len(keys) or min(new.source for new in rows) <= old_nodes:
+            return drafts  # An edge of an older node may be in the store.
+        ledger.edges_seen.update(zip(keys, count(ledger.edge_row + 1), strict=False))
+        ledger.edge_row += len(rows)
+        for new in rows:
+            ledger.edges_put[new.world].append(new.id)
+        ledger.edges.update(edge_records(found))
+        ledger.writer.insert_edges(rows)
+        self._newest = rows[-1]
+        return left
 
     def _details(self, draft: EdgeDraft, begins: int) -> tuple[int, int | None, str]:
         """Return the checked validity and metadata of a draft that has its own."""
@@ -373,6 +425,11 @@ class Reconciler:
 
     def _edge(self, row: int) -> Edge:
         return self.ledger.writer.edges([row])[0].edge
+
+
+def _has_details(draft: EdgeDraft) -> bool:
+    """Return whether a draft has a time or metadata of its own."""
+    return draft.valid_from is not None or draft.valid_to is not None or draft.metadata is not None
 
 
 def keep_premises(ledger: Ledger, row: int, metadata: str) -> None:

@@ -200,6 +200,10 @@ class Process:
         about = Path(f"/proc/{self._process.pid}/status").read_text()
         return int(about.partition("VmRSS:")[2].split()[0]) >> 10
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def children(self) -> list[int]:
         """Return the processes that it has started."""
         pid = self._process.pid

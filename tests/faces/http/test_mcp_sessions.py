@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp.types import ElicitRequestParams, ElicitResult, JSONRPCRequest
 
+from worlddb.faces.http import http_app
 from worlddb.faces.http.access_tokens import make_access
+from worlddb.faces.mcp.mcp_server import MemoryServer
 from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, MCP, Process, Site, serving, token
@@ -104,3 +108,51 @@ def test_an_open_stream_of_a_session_does_not_delay_the_end(tmp_path: Path) -> N
             assert server.wait() == 0
         assert "Traceback" not in server.log()
         assert "dropped" not in server.log()
+
+
+CALLS: tuple[tuple[object, object], ...] = (
+    (1, {"name": "memory_list", "arguments": {}}),
+    ("one", {"name": "memory_list"}),
+    (2, {"name": "memory_list", "arguments": {"limit": "many"}}),
+    (3, {"name": "memory_list", "arguments": {"nonsense": 1}, "_meta": {"progressToken": 7}}),
+    (4, {"name": "memory_read", "arguments": {"id": "abcd"}}),
+    (5, {"name": "memory_retire_all", "arguments": {"user_id": "ada"}}),
+    (6, {"name": "nonsense", "arguments": {}}),
+    (7, {"arguments": {}}),
+    (8, {"name": "memory_list", "arguments": []}),
+    (9, []),
+    (10, None),
+    (None, {"name": "memory_list"}),
+    ([], {"name": "memory_list"}),
+    (11, {"name": "memory_write", "arguments": {"text": "x" * 2_000_000}}),
+)
+
+
+@pytest.mark.parametrize("version", [{}, {"Mcp-Protocol-Version": "2025-06-18"}])
+def test_a_call_without_a_session_is_answered_as_the_sdk_answers_it(
+    memory: Memory, version: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answers() -> list[tuple[int, str, bytes]]:
+        found = []
+        for number, params in CALLS:
+            call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+            for headers in (MCP, MCP | {"Accept": "text/html"}, MCP | {"Content-Type": "text/csv"}):
+                body = json.dumps(call).encode()
+                answer = site.send("POST", "/mcp", body, headers | version)
+                found.append((answer.status, answer.headers.get("content-type", ""), answer.body))
+        return found
+
+    served: list[str] = []
+
+    async def noted(server: MemoryServer, request: JSONRPCRequest, *given: Any) -> Any:
+        served.append(request.method)
+        return await answered(server, request, *given)
+
+    answered = MemoryServer.answer
+    monkeypatch.setattr(MemoryServer, "answer", noted)
+    memory.write("The gate opens at nine.", user_id="ada")
+    with serving(memory) as site:
+        ours = answers()
+        assert len(served) > len(CALLS) / 2
+        monkeypatch.setattr(http_app, "_call_in", lambda *given: None)
+        assert answers() == ours

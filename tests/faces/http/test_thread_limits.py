@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+
+import pytest
 
 from patience import until
-from worlddb.faces.http.request_limits import GROUPED_MAX
+from worlddb.faces.http.request_limits import (
+    BESIDE,
+    FIRST_IN_ROW_MAX,
+    GROUPED_MAX,
+    STANDING_S_MAX,
+    TURN_S_MAX,
+    Threads,
+    Work,
+)
 from worlddb.memory.memory import Memory
 
 from .serving import DEADLINE_S, Site, serving
@@ -69,3 +83,118 @@ def test_a_hundred_callers_at_once_are_all_answered(memory: Memory) -> None:
         assert set(pool.map(call, range(300))) == {200}
         page = site.get("/v1/memories?user_id=all&limit=1000").data
     assert len(page["memories"]) == 100
+
+
+class Turns:
+    """Calls on threads that take turns: in which order they ran, and how many at once."""
+
+    def __init__(self) -> None:
+        self.threads = Threads(takes_turns=True)
+        self.order: list[str] = []
+        self.most = self._running = 0
+        self._lock = threading.Lock()
+        self._numbers = 0
+
+    async def call(self, work: Work, name: str) -> str:
+        """Make a call of a caller of its own."""
+        self._numbers += 1
+        return await self.threads.run(partial(self._run, name), work, f"caller {self._numbers}")
+
+    def _run(self, name: str) -> str:
+        with self._lock:
+            self._running += 1
+            self.most = max(self.most, self._running)
+            self.order.append(name)
+        time.sleep(STANDING_S_MAX / 20)  # Lets go of the interpreter, as SQLite does.
+        with self._lock:
+            self._running -= 1
+        return name
+
+
+def test_calls_that_compute_run_one_after_the_other_and_reads_come_first() -> None:
+    async def crowd() -> Turns:
+        turns = Turns()
+        asked = [turns.call("search", f"recall {number}") for number in range(4)]
+        asked += [turns.call("read", f"read {number}") for number in range(4)]
+        assert await asyncio.gather(*asked) == [
+            *(f"recall {number}" for number in range(4)),
+            *(f"read {number}" for number in range(4)),
+        ]
+        return turns
+
+    turns = asyncio.run(crowd())
+    assert turns.most == 1
+    assert turns.order == [
+        *(f"read {number}" for number in range(4)),
+        *(f"recall {number}" for number in range(4)),
+    ]
+
+
+def test_many_reads_do_not_keep_a_recall_waiting() -> None:
+    async def crowd() -> Turns:
+        turns = Turns()
+
+        async def read_on() -> None:
+            for _ in range(10):
+                await turns.call("read", "read")
+
+        reading = asyncio.gather(*(read_on() for _ in range(8)))
+        while not turns.order:
+            await asyncio.sleep(0)
+        await turns.call("search", "recall")
+        await reading
+        return turns
+
+    # Reads had the first turns before the recall came.
+    assert asyncio.run(crowd()).order.index("recall") <= 2 * FIRST_IN_ROW_MAX
+
+
+def test_between_two_calls_the_loop_does_what_has_arrived() -> None:
+    async def crowd() -> list[str]:
+        turns = Turns()
+        recalls = [asyncio.create_task(turns.call("search", "recall")) for _ in range(3)]
+        while not turns.order:
+            await asyncio.sleep(0)
+        for _ in range(3):  # Steps of a write that arrives after the first recall.
+            await asyncio.sleep(0)
+        turns.order.append("write")
+        await asyncio.gather(*recalls)
+        return turns.order
+
+    assert asyncio.run(crowd()) == ["recall", "write", "recall", "recall"]
+
+
+def test_a_long_call_delays_neither_the_others_nor_the_loop() -> None:
+    go_on = threading.Event()
+
+    async def crowd() -> None:
+        turns, longest = Turns(), 0.0
+        long = asyncio.create_task(turns.threads.run(go_on.wait, "search", "slow"))
+        others = [asyncio.create_task(turns.call("search", "recall")) for _ in range(2)]
+        others += [asyncio.create_task(turns.call("read", "read")) for _ in range(BESIDE)]
+        while not all(one.done() for one in others):
+            began = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - began)
+        assert not long.done()
+        assert longest < TURN_S_MAX  # It stands still in short pieces, or not at all.
+        go_on.set()
+        assert await long
+
+    asyncio.run(crowd())
+
+
+@pytest.mark.parametrize("error", [ValueError("as expected"), StopIteration()])
+def test_a_call_that_fails_in_its_turn_fails_alone(error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    async def crowd() -> None:
+        turns = Turns()
+        failing = turns.threads.run(fail, "read", "one")
+        asked: list[Awaitable[object]] = [failing, turns.call("read", "read")]
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(found[0], ValueError | RuntimeError)
+        assert found[1] == "read"
+
+    asyncio.run(crowd())

@@ -288,3 +288,15 @@ def test_a_store_in_memory_has_no_workers() -> None:
     check_workers(Settings(path=":memory:"))
     with pytest.raises(InvalidInputError, match="--workers: a store in memory"):
         check_workers(Settings(path=":memory:", workers=1))
+
+
+def test_the_writer_comes_before_its_workers_and_ctrl_c_is_for_it_alone(tmp_path: Path) -> None:
+    with Process(tmp_path / "m.db", "--workers", "2") as process:
+        writer, workers = process.pid, process.children()
+        assert len(workers) == 2
+        for worker in workers:
+            assert os.getpriority(os.PRIO_PROCESS, worker) > os.getpriority(os.PRIO_PROCESS, writer)
+            assert os.getpgid(worker) != os.getpgid(writer)
+            assert os.getsid(worker) == os.getsid(writer)
+        process.signal(signal.SIGTERM)
+        assert process.wait() == 0

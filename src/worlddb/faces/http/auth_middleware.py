@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from worlddb.errors import RejectedError
 from worlddb.faces.http.access_tokens import Access, AccessToken, token_digest
 from worlddb.faces.http.http_problems import HttpError, problem_of, too_many
-from worlddb.faces.http.server_metrics import ServerMetrics
+from worlddb.faces.http.server_metrics import ServerMetrics, address_of
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.memory.memory import Memory
 
@@ -350,11 +350,6 @@ class AuthMiddleware:
         if self._guesses.note(address, digest, right=token is not None):
             log.warning("%s: too many wrong tokens; further ones are not looked at", address)
         return token
-
-
-def address_of(scope: Scope) -> str:
-    """Return the address of a request's client."""
-    return scope["client"][0] if scope.get("client") else ""
 
 
 def _values(scope: Scope, wanted: bytes) -> list[str]:

@@ -27,9 +27,12 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken as McpToken
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import DEFAULT_NEGOTIATED_VERSION, JSONRPCRequest, jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -56,18 +59,18 @@ from worlddb.faces.http.request_limits import (
     BODY_S_MAX,
     PATIENCE_S,
     BodyLimit,
-    RequestLog,
     Threads,
     work_of,
 )
 from worlddb.faces.http.rest_routes import openapi, rest_routes, server_routes
 from worlddb.faces.http.served_stores import OneStore, TenantStores
-from worlddb.faces.http.server_metrics import CONTENT_TYPE, ServerMetrics
+from worlddb.faces.http.server_metrics import CONTENT_TYPE, RequestLog, ServerMetrics
 from worlddb.faces.http.token_desk import TokenDesk
 from worlddb.faces.http.token_file import TokenUses
 from worlddb.faces.http.worker_pool import WorkerStores
 from worlddb.faces.http.write_groups import GroupThread, GroupWriter
 from worlddb.faces.mcp.mcp_server import MemoryServer, OpenSubscriptions, make_server
+from worlddb.faces.user_paths import is_file
 from worlddb.memory.memory import Memory
 
 if TYPE_CHECKING:
@@ -133,6 +136,7 @@ async def _page(request: Request) -> Response:
 
 SESSION_HEADER = b"mcp-session-id"
 VERSION_HEADER = b"mcp-protocol-version"
+TOOL_CALL = b'"tools/call"'
 ASKING = {"elicitation", "sampling"}  # Capabilities that let a server ask its client.
 SESSIONS_MAX = 1_000  # Some ten megabytes. Idle sessions end after half an hour.
 
@@ -146,6 +150,7 @@ class McpSessions:
 
     def __init__(self, server: MemoryServer, *, body_bytes_max: int, keeps: bool = True) -> None:
         self._keeps = keeps
+        self._server = server
         # AuthMiddleware has checked Host and Origin for all routes.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
@@ -192,7 +197,14 @@ class McpSessions:
                 await self._streaming.handle_request(scope, receive, send)
                 return
         if not in_session:
-            await self._plain.handle_request(scope, receive, send)
+            call = _call_in(scope, body) if scope["method"] == "POST" else None
+            if call is None:
+                await self._plain.handle_request(scope, receive, send)
+            else:
+                version = _version_of(scope) or DEFAULT_NEGOTIATED_VERSION
+                answer = await self._server.answer(call, Request(scope, receive), version)
+                text = answer.model_dump_json(by_alias=True, exclude_unset=True)
+                await Response(text, media_type="application/json")(scope, receive, send)
             return
         # A session belongs to its opener: to a token, else to an address.
         owner = McpToken(token="", client_id=caller_key(), scopes=[])
@@ -239,11 +251,35 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return again
 
 
+def _version_of(scope: Scope) -> str:
+    """Return the protocol version in the header of a request, or ""."""
+    version = next((value for name, value in scope["headers"] if name == VERSION_HEADER), b"")
+    return version.decode("latin-1")
+
+
 def _wants_progress(scope: Scope, body: bytes) -> bool:
     """Return whether a request without a session asks for progress on a stream."""
-    version = next((value for name, value in scope["headers"] if name == VERSION_HEADER), b"")
-    is_new = version != b"" and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
+    is_new = _version_of(scope) not in ("", *HANDSHAKE_PROTOCOL_VERSIONS)
     return is_new and b'"progressToken"' in body
+
+
+def _call_in(scope: Scope, body: bytes) -> JSONRPCRequest | None:
+    """Return the call of a tool in a request without a session; None for what the SDK decides."""
+    headers = Headers(scope=scope)
+    kind = headers.get("content-type", "").partition(";")[0].strip()
+    if TOOL_CALL not in body or kind != "application/json":
+        return None
+    if "application/json" not in headers.get("accept", ""):
+        return None
+    if _version_of(scope) not in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
+        return None
+    try:
+        call = jsonrpc_message_adapter.validate_python(from_json(body), by_name=False)
+    except ValueError:
+        return None  # The server reports the error.
+    if isinstance(call, JSONRPCRequest) and call.method == "tools/call":
+        return call
+    return None
 
 
 def _opens_session(body: bytes) -> bool:
@@ -292,7 +328,7 @@ def make_app(
     rates: RateSource = served if isinstance(served, WorkerStores) else RateLimit()
     uses = TokenUses(None if is_worker else tokens_file)
     gate = CallerGate(access, served, metrics, uses)
-    threads = Threads(patience_s=patience_s, asks_a_model=served.asks_a_model)
+    threads = _threads(served, patience_s)
     server = make_server(memory_for, runner=ToolThreads(threads), tools=tools, state_key=state_key)
     groups = _groups(served)
     mcp = McpSessions(server, body_bytes_max=body_bytes_max, keeps=not is_worker)
@@ -336,6 +372,12 @@ def make_app(
     app.state.mcp_server = server
     app.state.metrics = metrics
     return app
+
+
+def _threads(served: OneStore | TenantStores | WorkerStores, patience_s: float) -> Threads:
+    # Reads of a database server wait for it, and a read of a store in memory for the writer.
+    turns = is_file(served.path)
+    return Threads(patience_s=patience_s, asks_a_model=served.asks_a_model, takes_turns=turns)
 
 
 def _groups(served: OneStore | TenantStores | WorkerStores) -> GroupWriter | None:

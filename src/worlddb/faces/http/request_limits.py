@@ -11,13 +11,19 @@ C5  Writes of one step of the event loop are sent together, because each send ma
 
 Blocking calls run on a limited number of threads, which callers share fairly:
 
-    call ──▶ lane of its kind of work ──▶ the caller's turn ──▶ a thread
+    call ──▶ lane of its kind of work ──▶ the caller's turn ──▶ the interpreter's turn ──▶ a thread
 
 T1  Each kind of work has its own threads: reads never wait behind writes, nor short texts behind
     long ones.
 T2  A caller holds at most a quarter of a lane. Waiting callers take turns.
 T3  The event loop's own threads run none of these calls, so errors and health checks always work.
 T4  The threads are daemons: a running call does not keep the process from ending.
+T5  Reads and recalls compute, and Python runs one thread at a time. So they run one after the
+    other, reads first, and the event loop stands still while one runs. Between two calls it does
+    what has arrived meanwhile: it reads requests, prepares writes, sends answers. Threads that run
+    at once take the interpreter from each other, and most from the loop, which lets go of it at
+    each system call and then waits for up to 5 ms.
+T6  The loop stands still for a short time only. A long call goes on beside the others.
 
 All state is changed on the event loop only, so there are no locks.
 """
@@ -26,13 +32,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import logging
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Literal, TypeVar, cast
 
 import h11
@@ -40,19 +44,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from worlddb.faces.call_parts import Effect
-from worlddb.faces.http.auth_middleware import KNOWN, address_of, network_of
+from worlddb.faces.http.auth_middleware import KNOWN, network_of
 from worlddb.faces.http.http_problems import HttpError, problem_of
-from worlddb.faces.http.server_metrics import METHODS, ServerMetrics
 
 BODY_BYTES_MAX = 4 << 20  # A text of 1 MiB with escapes, or a long chat.
 BODY_S_MAX = 30.0  # A slow mobile connection needs less.
 HEAD_BYTES_MAX = 32 << 10  # Four times the default of common proxies.
 HEADERS_MAX = 100  # As nginx and Apache allow.
-ACCESS_LOG = logging.getLogger("worlddb.access")
-NO_ROUTE = "(none)"
-CLIENT_GONE = 499
-"""The client closed the connection before the answer; the number is the one that nginx uses."""
-SAFE_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 
 
 class BodyLimit:
@@ -126,55 +124,6 @@ class BodyLimit:
             f"the body is larger than {self.bytes_max:,} bytes; send less at once",
             {"Connection": "close"},
         )
-
-
-class RequestLog:
-    """Counts and logs requests by route: unlike a path, a route has no ids and texts.
-
-    Neither tokens nor texts are logged.
-    """
-
-    def __init__(self, app: ASGIApp, *, metrics: ServerMetrics) -> None:
-        self.app = app
-        self.metrics = metrics
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Count one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        status = CLIENT_GONE
-
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                held = {name for name, _ in message.get("headers", [])}
-                more = [header for header in SAFE_HEADERS if header[0] not in held]
-                message = {**message, "headers": [*message.get("headers", []), *more]}
-            await send(message)
-
-        self.metrics.began()
-        started = time.perf_counter()
-        try:
-            await self.app(scope, receive, watched)
-        except asyncio.CancelledError:
-            if status == CLIENT_GONE:
-                stopped = HttpError(503, "the server stops; try again", {"Connection": "close"})
-                await problem_of(stopped)(scope, receive, watched)
-        except Exception:
-            status = 500  # The answer of the outermost handler.
-            raise
-        finally:
-            taken_s = time.perf_counter() - started
-            route = getattr(scope.get("route"), "path", NO_ROUTE)
-            self.metrics.ended(route, scope["method"], status, taken_s)
-            if ACCESS_LOG.isEnabledFor(logging.INFO):
-                method = scope["method"] if scope["method"] in METHODS else "other"
-                token = scope.get("worlddb.token", "") or "-"
-                address = address_of(scope) or "-"
-                line = "%s %s %d %.1f ms %s %s"
-                ACCESS_LOG.info(line, method, route, status, taken_s * 1000, address, token)
 
 
 CONNECTIONS_MAX = 1_000  # More than can be served at once; limits open sockets.
@@ -348,6 +297,12 @@ SHARES = 4
 LONG_TEXT_BYTES = 16 << 10
 """Writes longer than this have a lane of their own: they take longer than a tenth of a second."""
 PATIENCE_S = 30.0  # The timeout of most HTTP clients.
+STANDING_S_MAX = 0.01  # The event loop stands still so long at most: two or three recalls.
+TURN_S_MAX = 0.05  # Longer calls are of large worlds, or wait for something else.
+BESIDE = 8  # After a long call, so many of its lane are taken for long ones, too.
+FIRST_IN_ROW_MAX = 8  # Then a recall has its turn: it takes as long as so many reads.
+STEPS = 3
+"""Of the event loop between two calls: a write that arrives is received, prepared and sent on."""
 
 T = TypeVar("T")
 Work = Literal["read", "search", "write", "long write"]
@@ -363,12 +318,24 @@ def work_of(effect: Effect, size: int) -> Work:
 class Threads:
     """A lane for each kind of work; a call waits a limited time for its turn."""
 
-    def __init__(self, patience_s: float = PATIENCE_S, *, asks_a_model: bool = False) -> None:
+    def __init__(
+        self,
+        patience_s: float = PATIENCE_S,
+        *,
+        asks_a_model: bool = False,
+        takes_turns: bool = False,
+    ) -> None:
+        """Make the lanes.
+
+        With `takes_turns` reads and recalls have the interpreter one after the other. It is not for
+        calls that wait for another server.
+        """
         self._patience_s = patience_s
         writers = ASKING_MAX if asks_a_model else WRITERS_MAX
+        turns = _Turns() if takes_turns else None
         self._lanes: dict[Work, _Lane] = {
-            "read": _Lane(READERS_MAX),
-            "search": _Lane(SEARCHERS_MAX),
+            "read": _Lane(READERS_MAX, turns, is_first=True),
+            "search": _Lane(SEARCHERS_MAX, turns),
             "write": _Lane(writers),
             "long write": _Lane(writers),
         }
@@ -412,8 +379,13 @@ class Threads:
 class _Lane:
     """The threads for one kind of work, and the calls that wait for one, by caller."""
 
-    def __init__(self, share: int) -> None:
+    def __init__(self, share: int, turns: _Turns | None = None, *, is_first: bool = False) -> None:
         self.share = share
+        self.is_first = is_first
+        """Whether calls of this lane have the interpreter before those of others."""
+        self.beside = 0
+        """So many of the next calls do not wait for the interpreter's turn."""
+        self._turns = turns
         self._busy: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self._idle: list[_Worker] = []
@@ -447,10 +419,12 @@ class _Lane:
     def _call_up(self) -> None:
         """Assign free places to waiting callers in turn, none more than its share."""
         for caller in list(self._waiting):
+            if not self._has_place():
+                return
             turns = self._waiting[caller]
             while turns and turns[0].done():
                 turns.popleft()
-            if turns and self._busy[caller] < self.share and self._has_place():
+            if turns and self._busy[caller] < self.share:
                 self._busy[caller] += 1
                 turns.popleft().set_result(None)
                 del self._waiting[caller]
@@ -461,9 +435,10 @@ class _Lane:
     def _has_place(self) -> bool:
         return self._busy.total() < SHARES * self.share
 
-    def start(self, call: Callable[[], Any], caller: str) -> asyncio.Future[Any]:
+    def start(self, run: Callable[[], Any], caller: str) -> asyncio.Future[Any]:
         """Run a call of a caller that has entered, on an idle thread or a new one."""
         worker = self._idle.pop() if self._idle else _Worker()
+        call = _Call(run, self, worker)
 
         def ended(done: asyncio.Future[Any]) -> None:
             # Not earlier: the request may end while its thread is still working.
@@ -471,40 +446,130 @@ class _Lane:
             self.leave(caller)
             done.exception()  # Marks the exception as retrieved, even if the client is gone.
 
-        done = worker.start(call)
-        done.add_done_callback(ended)
-        return done
+        call.done.add_done_callback(ended)
+        if self._turns is None or self.beside:
+            self.beside = max(0, self.beside - 1)
+            worker.calls.put(call)
+        else:
+            self._turns.add(call)
+        return call.done
+
+
+class _Call:
+    """A call in the context of the present task, and the future of its result."""
+
+    def __init__(self, run: Callable[[], Any], lane: _Lane, worker: _Worker) -> None:
+        self.lane = lane
+        self.worker = worker
+        self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[Any] = self._loop.create_future()
+        self._run = run
+        self._context = contextvars.copy_context()
+        self._outcome: SimpleQueue[tuple[Callable[[Any], None], Any]] = SimpleQueue()
+        self._wakes_loop = True
+
+    def run(self) -> None:
+        """Run on the present thread, and wake the loop unless it waits for this call."""
+        try:
+            outcome = self.done.set_result, self._context.run(self._run)
+        except StopIteration as error:  # No future takes it.
+            outcome = self.done.set_exception, RuntimeError(f"the call ended with {error!r}")
+        except BaseException as error:  # Any other error is passed to the caller.
+            outcome = self.done.set_exception, error
+        self._outcome.put(outcome)
+        if self._wakes_loop:
+            # The loop may have ended, and then nobody waits for the result.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._tell)
+
+    def begin(self) -> None:
+        """Run on the call's thread. The loop is not woken: it has to `wait`."""
+        self._wakes_loop = False
+        self.worker.calls.put(self)
+
+    def has_ended(self, within_s: float) -> bool:
+        """Wait for the end of the call, and tell its result."""
+        with suppress(Empty):
+            self._settle(*self._outcome.get(timeout=within_s))
+        return self.done.done()
+
+    def leave_alone(self) -> None:
+        """Let the call wake the loop when it ends."""
+        self._wakes_loop = True
+        self._tell()  # It may have ended just now.
+
+    def _tell(self) -> None:
+        with suppress(Empty):
+            self._settle(*self._outcome.get_nowait())
+
+    def _settle(self, tell: Callable[[Any], None], value: Any) -> None:
+        if not self.done.done():
+            tell(value)
+
+
+class _Turns:
+    """Gives the interpreter to one call after the other, while the event loop stands still."""
+
+    def __init__(self) -> None:
+        self._first: deque[_Call] = deque()
+        self._others: deque[_Call] = deque()
+        self._first_in_row = 0
+        self._current: _Call | None = None
+        self._waited_s = 0.0
+        self._is_due = False
+
+    def add(self, call: _Call) -> None:
+        """Run a call in its turn."""
+        (self._first if call.lane.is_first else self._others).append(call)
+        if not self._is_due:
+            self._is_due = True
+            # What arrived together with the call is prepared already, and sent on in one step.
+            self._let_the_loop_work(asyncio.get_running_loop(), 1)
+
+    def _let_the_loop_work(self, loop: asyncio.AbstractEventLoop, steps: int) -> None:
+        if steps:
+            loop.call_soon(self._let_the_loop_work, loop, steps - 1)
+        else:
+            loop.call_soon(self._give_turn, loop)
+
+    def _give_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._run_one()
+        finally:  # Whatever happens, the other calls have their turns.
+            self._is_due = bool(self._current or self._first or self._others)
+            if self._is_due:
+                self._let_the_loop_work(loop, STEPS)
+
+    def _run_one(self) -> None:
+        """Run the next call, or go on with the one whose turn is not over."""
+        call, self._current = self._current, None
+        if call is None:
+            call, self._waited_s = self._next(), 0.0
+            call.begin()
+        if call.has_ended(STANDING_S_MAX):
+            return
+        self._waited_s += STANDING_S_MAX
+        if self._waited_s < TURN_S_MAX:
+            self._current = call
+        else:
+            call.lane.beside = BESIDE
+            call.leave_alone()
+
+    def _next(self) -> _Call:
+        if self._first and (self._first_in_row < FIRST_IN_ROW_MAX or not self._others):
+            self._first_in_row += 1
+            return self._first.popleft()
+        self._first_in_row = 0
+        return self._others.popleft()
 
 
 class _Worker:
     """A daemon thread that runs one call after the other."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.calls: SimpleQueue[_Call] = SimpleQueue()
         threading.Thread(target=self._run, name="worlddb-call", daemon=True).start()
-
-    def start(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Run a call in the context of the present task; return the future of its result."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Any] = loop.create_future()
-        context = contextvars.copy_context()
-
-        def tell(tell_result: Callable[[Any], None], value: Any) -> None:
-            # The loop has ended, so nobody waits for the result.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(tell_result, value)
-
-        def work() -> None:
-            try:
-                result = context.run(call)
-            except BaseException as error:  # Any error is passed to the caller.
-                tell(done.set_exception, error)
-            else:
-                tell(done.set_result, result)
-
-        self._calls.put(work)
-        return done
 
     def _run(self) -> None:
         while True:
-            self._calls.get()()
+            self.calls.get().run()

@@ -7,6 +7,8 @@ W1  Workers accept connections on the same socket. Each checks tokens and argume
     itself, and sends writes to the parent process, which has the listening socket and the writer.
 W2  A worker that ends is restarted, after a pause that grows with repeated failures.
 W3  If the parent ends, the workers end. No write is acknowledged without it.
+W4  The writer comes first on the processors: all writes wait for it, and it needs little. Otherwise
+    it waits for the recalls of the workers at each fsync and each message.
 
 A connection between a worker and the writer has one request at a time, as pickles; a worker opens
 as many as it has writing threads. The socket is in a folder that only this user, who may open the
@@ -372,7 +374,9 @@ class _WorkerPlace:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=[orders.listener],
-            start_new_session=True,  # Ctrl-C is for the parent, which stops the workers.
+            # Ctrl-C is for the parent, which stops the workers. Not a session: a system that shares
+            # the processors among sessions would not compare the priorities of their processes.
+            process_group=0,
         )
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):  # It has ended already; `has_ended` reports that.

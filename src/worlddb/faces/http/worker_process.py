@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import signal
 import socket
 import sys
 import threading
@@ -29,6 +30,9 @@ from worlddb.memory.memory import Memory
 TELL_EVERY_S = 1.0  # The maximum age of this worker's counts in /metrics of another.
 PIPE_BYTES = 4_096  # Any size: nothing more comes on stdin.
 WRITER_GONE = 1  # The exit code of a worker whose parent has ended.
+NICE = 5
+"""How much lower the priority of a worker is than that of the writer. A third of the weight: enough
+for the writer to go first when it wakes, and beside other programs a worker still gets its part."""
 
 log = logging.getLogger("worlddb.http")
 
@@ -123,6 +127,9 @@ def _warm(memory: Memory) -> None:
 def main() -> int:
     """Run a worker by the orders on stdin."""
     orders = pickle.load(sys.stdin.buffer)
+    os.nice(NICE)
+    # A terminal may stop the processes in its background that write to it.
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         return work(orders)
     except WorldDBError as error:

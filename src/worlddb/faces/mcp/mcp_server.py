@@ -8,27 +8,39 @@ they run. A server that stops must end it (`OpenSubscriptions`), or it would wai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server import MCPServer
+from mcp.server.connection import Connection
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context, RequestStateSecurity, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.runner import serve_one
 from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
-from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
+from mcp.shared.dispatcher import CallOptions
+from mcp.shared.exceptions import MCPError, NoBackChannelError
+from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp.shared.transport_context import TransportContext
 from mcp.types import (
     INVALID_PARAMS,
     Completion,
     CompletionArgument,
     CompletionContext,
+    ErrorData,
     GetPromptResult,
     InputRequiredResult,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
     PromptReference,
+    RequestId,
     ResourceTemplateReference,
     SubscriptionsListenResult,
 )
@@ -351,6 +363,40 @@ class OpenSubscriptions:
 NAME = "worlddb"
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+log = logging.getLogger("worlddb.mcp")
+
+
+@dataclass(slots=True)
+class _LoneRequest:
+    """The channel of a request that belongs to no session: nothing is sent but its answer."""
+
+    request_id: RequestId
+    message_metadata: ServerMessageMetadata
+    transport: TransportContext = field(
+        default_factory=lambda: TransportContext(kind="streamable-http", can_send_request=False)
+    )
+    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
+    can_send_request: bool = False
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """Refuse: an answer of the client would reach nobody.
+
+        Raises:
+            NoBackChannelError: always.
+        """
+        raise NoBackChannelError(method)
+
+    async def notify(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> None:
+        """Drop a notification."""
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Drop a progress notification."""
 
 
 class MemoryServer(MCPServer):
@@ -369,6 +415,32 @@ class MemoryServer(MCPServer):
         """Serve one client on given streams, which the SDK's own `run` does not accept."""
         inner = self._lowlevel_server
         await inner.run(incoming, outgoing, inner.create_initialization_options())
+
+    async def answer(
+        self, request: JSONRPCRequest, http_request: object, version: str
+    ) -> JSONRPCResponse | JSONRPCError:
+        """Answer a request that belongs to no session, by a protocol version before 2026-07-28.
+
+        The SDK's own way opens a session for it: streams, tasks and a dispatcher, which take longer
+        than the call of a tool.
+        """
+        metadata = ServerMessageMetadata(request_context=http_request, can_send_request=False)
+        try:
+            result = await serve_one(
+                self._lowlevel_server,
+                _LoneRequest(request.id, metadata),
+                request.method,
+                request.params,
+                connection=Connection.from_envelope(version, None, None),
+                lifespan_state={},
+            )
+        except Exception as error:
+            told = handler_exception_to_error_data(error)
+            if told is None:
+                log.exception("%s failed", request.method)
+                told = ErrorData(code=0, message=str(error))  # As the SDK answers it.
+            return JSONRPCError(jsonrpc="2.0", id=request.id, error=told)
+        return JSONRPCResponse(jsonrpc="2.0", id=request.id, result=result)
 
     async def get_prompt(
         self,

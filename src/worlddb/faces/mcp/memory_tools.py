@@ -45,7 +45,7 @@ from worlddb.faces.mcp.tool_answers import (
     add_texts,
     answer_class,
     answer_of,
-    compact,
+    compact_json,
     fit,
     fitted_context,
     memory_answer,
@@ -179,12 +179,16 @@ class ExactArguments(FuncMetadata):
         """
         if isinstance(result, CallToolResult):
             return result
+        if isinstance(result, Answer):
+            # An answer is of the declared class, so it needs no second check and is read out once.
+            data = result.model_dump(mode="json", by_alias=True)
+            text = TextContent(type="text", text=compact_json(data))
+            return CallToolResult(content=[text], structured_content=data)
         converted = super().convert_result(result)
         if isinstance(converted, CallToolResult):
             for block in converted.content:
                 if isinstance(block, TextContent):
-                    is_answer = isinstance(result, Answer)
-                    block.text = compact(result) if is_answer else visible_json(block.text)
+                    block.text = visible_json(block.text)
         return converted
 
 

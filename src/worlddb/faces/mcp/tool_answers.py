@@ -435,7 +435,11 @@ def fitted_context(
 
 def compact(answer: Answer) -> str:
     """Return an answer as compact JSON text."""
-    data = answer.model_dump(mode="json")
+    return compact_json(answer.model_dump(mode="json"))
+
+
+def compact_json(data: object) -> str:
+    """Return data as compact JSON text; hidden characters are escapes."""
     return visible_json(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
 

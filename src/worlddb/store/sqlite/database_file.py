@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import apsw
 from blake3 import blake3
@@ -33,6 +33,8 @@ from worlddb.store.sqlite.file_encryption import StoreKey, refuse_wrong_key, unl
 from worlddb.store.sqlite.schema import (
     APPLICATION_ID,
     FORMAT_VERSION,
+    INDEX_NEW,
+    NEVER_DELETED,
     RECALLS,
     teach_words,
 )
@@ -56,6 +58,10 @@ BUDGET_KIB = 131_072
 """KiB; holds the indexes of a million nodes. The kernel caches the file as well, so more gains
 little; unused pages cost nothing."""
 SHARE_KIB_MIN = 2_000  # SQLite's default; with less, a larger commit spills to the disk
+WRITER_KIB = 8_192
+"""KiB. To balance a tree SQLite gives a page a number beyond the end of the file for a moment. The
+next COMMIT then looks for such pages among all in the cache, which in a large one takes longer than
+the whole write. This much holds the inner pages of the indexes of a million nodes."""
 COUNTED_MAX = 2_000
 """Nodes per word up to which they are counted; more are estimated, as counting takes too long."""
 Meaning = tuple[type[Exception] | tuple[type[Exception], ...], type[WorldDBError], str]
@@ -134,18 +140,24 @@ class PageBudget:
     """The page memory that all connections of this process share.
 
     SQLite gives each connection a page cache of its own, without a limit over all of them. So each
-    connection gets an equal share, recomputed whenever one is opened or closed: one connection may
-    use all of it, nine use no more together.
+    reader gets an equal share, recomputed whenever one is opened or closed: one reader may use all
+    that the writers leave, nine use no more together.
     """
 
     def __init__(self, kib: int = BUDGET_KIB) -> None:
         self._kib = kib
         self._shares: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
+        self._writers: WeakSet[apsw.Connection] = WeakSet()
 
-    def share(self, con: apsw.Connection) -> None:
+    def share(self, con: apsw.Connection, *, writes: bool = False) -> None:
         """Give a connection its share; pages beyond it are freed at once."""
         self._shares.setdefault(con, 0)
-        share = max(self._kib // len(self._shares), SHARE_KIB_MIN)
+        (self._writers.add if writes else self._writers.discard)(con)
+        share = min(self._kib // len(self._shares), WRITER_KIB)
+        if not writes:
+            left = self._kib - share * len(self._writers)
+            share = left // (len(self._shares) - len(self._writers))
+        share = max(share, SHARE_KIB_MIN)
         if self._shares[con] != share:
             con.pragma("cache_size", -share)
             self._shares[con] = share
@@ -153,6 +165,7 @@ class PageBudget:
     def leave(self, con: apsw.Connection) -> None:
         """Remove a closing connection; the others get larger shares when they are used next."""
         self._shares.pop(con, None)
+        self._writers.discard(con)
 
 
 PAGE_BUDGET = PageBudget()
@@ -189,10 +202,19 @@ def connect(
 
 
 def teach_writer(con: apsw.Connection) -> None:
-    """Register the functions that the guards and indexes of the tables need from a writer."""
-    # The guards call this function: only the engine's own connection defines it.
-    con.create_scalar_function("worlddb_write", lambda *_: 1, 0, flags=apsw.SQLITE_INNOCUOUS)
+    """Let a connection write: the guards are for all others, and it knows the indexed words."""
+    # A trigger would cost each row a call of Python and a savepoint. What the guards refuse to us,
+    # too, is refused when a statement is prepared.
+    con.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
+    con.authorizer = _refuse_deletion
     teach_words(con)
+
+
+def _refuse_deletion(action: int, table: str | None, *_: str | None) -> int:
+    """Refuse a statement that deletes rows which are never deleted."""
+    if action == apsw.SQLITE_DELETE and table in NEVER_DELETED:
+        raise apsw.ConstraintError(f"WorldDB: no row of {table} is ever deleted")
+    return apsw.SQLITE_OK
 
 
 def connect_immutable(path: str, key: StoreKey | None) -> apsw.Connection:
@@ -252,27 +274,10 @@ def check_format(con: apsw.Connection, path: str) -> int:
     return int(version)
 
 
-def refuse_bad_path(path: str) -> None:
-    """Raise early for a path that cannot be a store, with the reason."""
-    if path == MEMORY:
-        return
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        raise StorageError(f"{path!r}: is not UTF-8; choose another name") from None
-    if not path or "\0" in path:
-        raise StorageError(f"{path!r}: is not a path; give the path of a file")
-    target = Path(path)
-    if target.is_dir():
-        raise StorageError(f"{path}: is a folder; give the path of a file in it")
-    if not target.parent.is_dir():
-        raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
-
-
 class FileSession(SqlSession):
     """A session on a connection to SQLite."""
 
-    __slots__ = ("_run", "_run_many", "_sums")
+    __slots__ = ("_run", "_run_many", "_sums", "has_loaded", "is_behind", "postpones")
 
     def __init__(
         self,
@@ -284,6 +289,7 @@ class FileSession(SqlSession):
         self._run = con.execute
         self._run_many = con.executemany
         self._sums = sums
+        self.has_loaded = self.is_behind = self.postpones = False
         super().__init__(con, context, time)
 
     def execute(self, sql: str, values: Any = None) -> apsw.Cursor:
@@ -305,13 +311,40 @@ class FileSession(SqlSession):
             sql = _INSERTS[table, conflict] = _insert(table, columns, conflict)
         if self._sums is None or table in SUMMED:
             self.executemany(sql, rows)
-            return
-        # A table without a sum needs no hook for its rows.
+        else:
+            self._unwatched(sql, rows)
+
+    def insert_fresh(self, table: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
+        # A row that is there although it cannot be was written by another program. It is counted
+        # twice, so that the sum no longer fits.
+        if self._sums is None:
+            self.insert(table, columns, rows, "DO NOTHING")
+        else:
+            self._unwatched(_insert(table, columns, "DO NOTHING"), rows)
+            self._sums.add(table, rows)
+
+    def _unwatched(self, sql: str, rows: Iterable[Any]) -> None:
+        """Run a statement for many rows without the hook: nothing of theirs has to be summed."""
+        if self._sums is None:
+            return self.executemany(sql, rows)
         self.con.preupdate_hook(None)
         try:
             self.executemany(sql, rows)
         finally:
             self._sums.follow(self.con)
+
+    def insert_texts(self, rows: Iterable[NewText]) -> None:
+        # FTS5 writes what it has at each savepoint, so blocks index their words together.
+        if self.postpones and self.deferred is None:
+            self.is_behind = True
+        else:
+            super().insert_texts(rows)
+
+    def index_new(self) -> None:
+        """Index the words of new nodes that wait for the COMMIT, or for the first search."""
+        if self.is_behind:
+            self.is_behind = False
+            self._unwatched(INDEX_NEW, [()])
 
     def among(self, rows: Sequence[int]) -> Any:
         return apsw.carray(array("q", rows or (0,)))
@@ -325,9 +358,11 @@ class FileSession(SqlSession):
         return FileScan(self)
 
     def bulk_load(self, head: Head) -> DeferredIndexes:
-        """Defer indexes until the end of a load."""
+        """Defer indexes until the end of a load, which may use as much memory as a reader."""
         from worlddb.store.sqlite.schema import BulkLoad
 
+        PAGE_BUDGET.share(self.con)
+        self.has_loaded = True
         return BulkLoad(self, head)
 
     def need_table(self, name: str, *, is_written: bool = False) -> bool:
@@ -361,7 +396,13 @@ class FileTextIndex:
     """The words of every node, as one session sees them."""
 
     def __init__(self, session: FileSession) -> None:
-        self._session = session
+        self._whole = session
+
+    @property
+    def _session(self) -> FileSession:
+        """The session, after what its transaction has not indexed yet."""
+        self._whole.index_new()
+        return self._whole
 
     def counts(self, words: Sequence[str], nodes: int) -> dict[str, int]:
         """Return the approximate number of `nodes` with each word; exact for small numbers.
@@ -404,7 +445,7 @@ class FileTextIndex:
     def insert(self, rows: Iterable[NewText]) -> None:
         """Index new nodes."""
         words = ((row, indexed(name), indexed_content(content)) for row, name, content in rows)
-        self._session.insert("texts", ("rowid", "name", "content"), words)
+        self._whole.insert("texts", ("rowid", "name", "content"), words)
 
     def erase(self, rows: Sequence[int]) -> None:
         """Remove the words of nodes."""
@@ -511,6 +552,14 @@ class TableSums:
             hashed, count = _hash(table, new)
             total, rows = total ^ hashed, rows + count
         self._changed[table] = total, rows
+
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Record rows that were inserted without a hook."""
+        total, count = self._changed.get(table, (0, 0))
+        for row in rows:
+            hashed, one = _hash(table, row)
+            total, count = total ^ hashed, count + one
+        self._changed[table] = total, count
 
     def begin(self) -> None:
         """Forget the changes of a transaction that was rolled back."""

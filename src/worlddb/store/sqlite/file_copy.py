@@ -33,7 +33,6 @@ from worlddb.store.sqlite.database_file import (
     PAGE_BYTES,
     check_format,
     connect_somehow,
-    refuse_bad_path,
     teach_writer,
     translated,
 )
@@ -45,7 +44,7 @@ from worlddb.store.sqlite.file_encryption import (
     plain_address,
     unlocked,
 )
-from worlddb.store.sqlite.file_locks import PartialFile, make_private
+from worlddb.store.sqlite.file_locks import PartialFile, make_private, refuse_bad_path
 from worlddb.store.sqlite.schema import APPLICATION_ID, FORMAT_VERSION, MIGRATIONS, create
 
 log = logging.getLogger(__name__)

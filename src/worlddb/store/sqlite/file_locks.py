@@ -5,8 +5,8 @@ file. `PartialFile` is a copy in progress; it gets its name when it is complete,
 `sweep_partials` removes copies that were never completed. New files are readable by their owner
 alone (`make_private`).
 
-A file with two names is refused, because it would have two logs, and half of the acknowledged
-writes would be lost.
+A path that cannot be a store is refused early. So is a file with two names, because it would have
+two logs, and half of the acknowledged writes would be lost.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from threading import RLock
 
 from worlddb.errors import StorageError
+from worlddb.store.sqlite.database_file import MEMORY
 from worlddb.store.sqlite.gate import second_name
 
 try:
@@ -59,6 +60,23 @@ def locked_file(path: str, flags: int, what: str) -> Iterator[int]:
         yield file
     finally:
         os.close(file)
+
+
+def refuse_bad_path(path: str) -> None:
+    """Raise early for a path that cannot be a store, with the reason."""
+    if path == MEMORY:
+        return
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise StorageError(f"{path!r}: is not UTF-8; choose another name") from None
+    if not path or "\0" in path:
+        raise StorageError(f"{path!r}: is not a path; give the path of a file")
+    target = Path(path)
+    if target.is_dir():
+        raise StorageError(f"{path}: is a folder; give the path of a file in it")
+    if not target.parent.is_dir():
+        raise StorageError(f"{path}: the folder {target.parent} does not exist; create it first")
 
 
 def refuse_second_name(path: str, file: str) -> None:

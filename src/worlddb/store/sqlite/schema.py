@@ -22,8 +22,9 @@
 Rows are numbered in the order of writing, so a commit's nodes and edges are a range. An id is
 looked up by `key`, its first 8 bytes as an integer: a third of an index over 32 bytes.
 
-The guard: triggers call `worlddb_write()`, which only WorldDB's writing connection defines. In any
-other program INSERT, UPDATE and DELETE fail with "no such function: worlddb_write".
+The guard: triggers call `worlddb_write()`, which no program defines. So INSERT, UPDATE and DELETE
+fail with "no such function: worlddb_write", except on WorldDB's writing connection, which runs
+no triggers (`teach_writer` in database_file.py).
 
 A large transaction drops the indexes and builds them again at its end (`BulkLoad`).
 """
@@ -261,6 +262,8 @@ INDEX_TEXTS = (
     "SELECT row, worlddb_words(name, 0), worlddb_words(content, 1) FROM nodes WHERE row >= ?"
 )
 """Needs the function `worlddb_words`, which every writing connection has."""
+INDEX_NEW = INDEX_TEXTS.replace("row >= ?", "row > (SELECT max(id) FROM texts_docsize)")
+"""Indexes the nodes after the last one that is indexed; that is the order in which it is done."""
 
 USUAL_HASH_BYTES = 1 << 20  # FTS5's default
 USUAL_MERGE = 4  # FTS5's default; a bulk load changes both for its duration
@@ -414,8 +417,6 @@ BULK_HASH_BYTES = 64 << 20
 """Bytes of text that FTS5 collects during a load: one large segment instead of many small ones."""
 SORTING_CACHE_KIB = 2_000
 """SQLite sorts in runs as large as its cache; runs that fit the processor's cache are faster."""
-BULK_GUARDS = ("nodes_guard_insert", "edges_guard_insert", "pages_guard_insert")
-"""Triggers that would run for each row of a load."""
 TEXTS_KEPT_MAX = 2_000_000
 """Texts that a load keeps in memory; further ones are read back from the nodes."""
 TEXTS_BATCH = 10_000
@@ -451,8 +452,6 @@ class BulkLoad:
         self._texts_from = (session.one("SELECT max(row) FROM nodes", ()) or 0) + 1
         for name in self.names:
             session.execute(f"DROP INDEX {name}")
-        for name in BULK_GUARDS:
-            session.execute(f"DROP TRIGGER {name}")
         self._tune(BULK_HASH_BYTES, 0)
 
     def keep(self, rows: Iterable[NewText]) -> None:
@@ -478,8 +477,6 @@ class BulkLoad:
             if name in self.names:
                 session.execute(DEFERRED_INDEXES[name])
         session.execute(f"PRAGMA cache_size = {usual}")
-        for name in BULK_GUARDS:
-            session.execute(guards()[name])
         for batch in self._batches or map(_analysed, self._split()):
             first, words = batch if isinstance(batch, tuple) else batch.result()
             session.execute(_INSERT_BATCH, (first, apsw.carray(words)))

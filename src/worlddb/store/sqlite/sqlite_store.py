@@ -42,7 +42,6 @@ from worlddb.store.sqlite.database_file import (
     connect,
     connect_immutable,
     connect_somehow,
-    refuse_bad_path,
     teach_writer,
     translated,
 )
@@ -53,7 +52,7 @@ from worlddb.store.sqlite.file_copy import (
     migrate_store,
     refuse_bad_target,
 )
-from worlddb.store.sqlite.file_locks import LOCKED_FILES, make_private
+from worlddb.store.sqlite.file_locks import LOCKED_FILES, make_private, refuse_bad_path
 from worlddb.store.sqlite.gate import (
     Checkpointer,
     FileWatch,
@@ -76,9 +75,13 @@ IDLE_READERS_MAX = 8
 class FileTransaction:
     """The transaction of a file that a group of blocks shares."""
 
-    def __init__(self, writer: Callable[[], apsw.Connection], check: Callable[[], None]) -> None:
-        self._writer = writer
+    def __init__(self, session: Callable[[], FileSession], check: Callable[[], None]) -> None:
+        self._session = session
         self._check = check
+
+    def _writer(self) -> apsw.Connection:
+        con: apsw.Connection = self._session().con
+        return con
 
     @property
     def is_open(self) -> bool:
@@ -102,9 +105,11 @@ class FileTransaction:
         """Undo a block; an interrupt may have come before its savepoint, or after it."""
         with suppress(apsw.SQLError):
             self._writer().execute("ROLLBACK TO block; RELEASE block")
+        self._session().is_behind = True  # If it has searched, earlier blocks were indexed in it.
 
     def commit(self) -> None:
         """Commit, unless the file was lost: a commit that nobody would find is not acknowledged."""
+        self._session().index_new()
         self._writer().execute("COMMIT")
         self._check()
 
@@ -136,7 +141,7 @@ class SqliteStore:
         self._pages = PageCache()
         self._sums = TableSums()
         self._gate = Gate(path, options.busy_timeout_s)
-        transaction = FileTransaction(lambda: self._writer, self._refuse_lost_log)
+        transaction = FileTransaction(lambda: self._session, self._refuse_lost_log)
         self._shared = SharedCommit(self._gate, transaction)
         refuse_bad_path(path)
         # The process may change its working directory while the store is open.
@@ -161,8 +166,8 @@ class SqliteStore:
             if in_file:
                 LOCKED_FILES.take(self._file, self._holder)
             self._watch = FileWatch(path, self._file if in_file else None, self._writer)
-        session = FileSession(self._writer, self._context, sums=self._sums)
-        self._transaction = TableWriter(session, self._pages)
+        self._session = FileSession(self._writer, self._context, sums=self._sums)
+        self._transaction = TableWriter(self._session, self._pages)
         # Also if the store is never closed: dropped, or left open when the program ends.
         weakref.finalize(self, LOCKED_FILES.drop, self._holder)
         self._checkpointer: Checkpointer | None = None
@@ -334,7 +339,9 @@ class SqliteStore:
         A block written `together` with others shares their COMMIT (see `commit_group`).
         """
         self._refuse_read_only()
-        with translated(self.path), self._landing(joins=together and self.path != MEMORY):
+        joins = together and self.path != MEMORY
+        with translated(self.path), self._landing(joins=joins):
+            self._session.postpones = joins
             self._transaction.begin(self._options.clock)
             yield self._transaction
             self._pages.landed()
@@ -417,7 +424,12 @@ class SqliteStore:
         if self._writer.txn_state("main") != apsw.SQLITE_TXN_NONE and self.path != MEMORY:
             self._renew_writer()
         con = self._writer
-        PAGE_BUDGET.share(con)
+        PAGE_BUDGET.share(con, writes=True)
+        if self._session.has_loaded:
+            # FTS5 keeps a table as large as the words of the load, and goes through it at each
+            # commit, until the schema is read again.
+            con.execute("PRAGMA writable_schema = RESET")
+            self._session.has_loaded = False
         if self._settings != (patience_s, is_derived):
             self._settings = None
             con.set_busy_timeout(int(patience_s * 1000))
@@ -434,7 +446,8 @@ class SqliteStore:
         self._sums.follow(new)
         self._settings = None
         old, self._writer = self._writer, new
-        self._transaction = TableWriter(FileSession(new, self._context, 0, self._sums), self._pages)
+        self._session = FileSession(new, self._context, sums=self._sums)
+        self._transaction = TableWriter(self._session, self._pages)
         if self._checkpointer is not None:
             self._checkpointer.follow(new)
         old.close(True)

@@ -332,7 +332,11 @@ class LookupTable:
             self._session.insert("lookups_worlds", ("world", "names"), names.items(), counted)
 
     def put(self, rows: Iterable[tuple[int, int]]) -> None:
-        self._session.insert("lookups", ("key", "node"), rows, "DO NOTHING")
+        last, given = self.reached().node, set(rows)
+        new = {row for row in given if row[1] > last}  # The index has no key of these nodes yet.
+        self._session.insert_fresh("lookups", ("key", "node"), sorted(new))
+        if old := sorted(given - new):
+            self._session.insert("lookups", ("key", "node"), old, "DO NOTHING")
 
     def find(self, keys: Sequence[int], most: int) -> dict[int, list[int]]:
         return self._nodes_by_key(_FIND, keys, most) if most > 0 else {key: [] for key in keys}

@@ -453,14 +453,14 @@ class WorldSweep:
         return sorted(row for rows in self.saying_of(targets, type_, said).values() for row in rows)
 
     def saying_of(
-        self, targets: Iterable[int], type_: str, said: Sequence[str]
+        self, targets: Iterable[int], type_: str, said: Sequence[str], after: int = 0
     ) -> dict[int, list[int]]:
-        """Return the rows of the same edges by the node that they enter."""
+        """Return the rows of the same edges by the node that they enter; those `after` a row."""
         sql = (
             f"SELECT target, row FROM edges WHERE target {IN} AND type = ? AND gone IS NULL "
-            f"AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
+            f"AND row > ? AND ({' OR '.join(['instr(metadata, ?) > 0'] * len(said))}) ORDER BY row"
         )
-        values = (self._session.among(list(targets)), type_, *said)
+        values = (self._session.among(list(targets)), type_, after, *said)
         found: dict[int, list[int]] = {}
         for target, row in self._session.execute(sql, values) if said else ():
             found.setdefault(target, []).append(row)
@@ -473,6 +473,19 @@ class WorldSweep:
             return []
         sql = f"SELECT {', '.join(ReferenceRow._fields)} FROM edges WHERE row {IN} ORDER BY row"
         found = self._session.execute(sql, (self._session.among(wanted),))
+        return list(map(ReferenceRow._make, found))
+
+    def leaving(self, sources: Iterable[int], type_: str) -> list[ReferenceRow]:
+        """Return the present edges of a type from nodes, as they are stored, by row."""
+        wanted = list(sources)
+        if not wanted:
+            return []
+        self._session.need_index("edges_source")
+        sql = (
+            f"SELECT {', '.join(ReferenceRow._fields)} FROM edges "
+            f"WHERE source {IN} AND type = ? AND gone IS NULL ORDER BY row"
+        )
+        found = self._session.execute(sql, (self._session.among(wanted), type_))
         return list(map(ReferenceRow._make, found))
 
     def standing(

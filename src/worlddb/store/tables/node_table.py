@@ -60,6 +60,7 @@ _ALIKE = """
     ) WHERE (n.valid_to IS NULL OR n.valid_to > ?3)
     ORDER BY n.created_at DESC, n.row DESC
 """
+_ANY_ALIKE = f"SELECT 1 FROM nodes WHERE content_key {IN} LIMIT 1"
 _KEY_NIBBLES = 16  # The key is the first 8 bytes of an id.
 _ROOT_WORLD = World(ROOT_ROW, ROOT_ID, None, ROOT_TYPE, ROOT_NAME, "", 0, None)
 """The root world; the same in every store, except its state."""
@@ -376,8 +377,12 @@ class NodeTable:
         self._session.need_index("nodes_content")
         # Ended ones count among the `most`, so that a text retired and repeated stays cheap.
         wanted = list(dict.fromkeys(keys))
+        among = self._session.among(wanted)
+        # A new text is looked up in several spellings, and mostly none of them is there.
+        if len(wanted) > 1 and self._session.one(_ANY_ALIKE, (among,)) is None:
+            return []
         found: dict[int, list[int]] = {key: [] for key in wanted}
-        for key, row in self._session.execute(_ALIKE, (self._session.among(wanted), most, now)):
+        for key, row in self._session.execute(_ALIKE, (among, most, now)):
             found[key].append(row)
         return [row for rows in found.values() for row in rows]
 

@@ -325,6 +325,10 @@ class SqlSession(ABC):
         """Return the value stored in `history`."""
         return was
 
+    def insert_fresh(self, table: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
+        """Insert different rows that the table does not have yet."""
+        self.insert(table, columns, rows, "DO NOTHING")
+
     # -- shorthands --------------------------------------------------------------------------------
 
     def put(

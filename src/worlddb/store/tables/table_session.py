@@ -143,6 +143,7 @@ class TableReader:
         self.state_count = journal.state_count
         self._nodes = nodes = NodeTable(session, journal)
         self.node_row, self.ids_like = nodes.node_row, nodes.ids_like
+        self.lookup = nodes.lookup
         self.nodes = nodes.nodes
         self.bodies = nodes.bodies
         self.world = nodes.world
@@ -211,7 +212,6 @@ class TableWriter(TableReader):
         self.insert_texts = session.insert_texts
 
         nodes = self._nodes
-        self.lookup = nodes.lookup
         self.twins = nodes.twins
         self.insert_nodes = nodes.insert_nodes
         self.insert_notes = nodes.insert_notes
