@@ -14,7 +14,8 @@ The numbers are in `answer_network.npz`, and where they come from is in `answer_
 are written by `python -m bench.answer_change --write`. The network learned from a larger model
 that reads whole sentences; that model is not needed here.
 
-B1  Only the pairs nearest in meaning are read; a text that adds nothing is never a new answer.
+B1  Only the pairs nearest in meaning are read. A text that adds nothing is never a new answer, nor
+    is a text whose title is not in the older text or the question: it is about something else.
 B2  Without the files of the embedder, nothing is read, and 0 is the probability of all.
 B3  Numbers are read by their shape, and whether they are equal: 2204 and 7719 are two codes.
 """
@@ -37,7 +38,16 @@ from numpy.typing import NDArray
 
 from worlddb.embed.embedder import static_vectors, word_sums
 from worlddb.language.proper_names import TOWNS, is_given
-from worlddb.language.statement import CALENDAR, COPULAS, DEFINITE, OWN, SELF, SPACELESS, listed
+from worlddb.language.statement import (
+    CALENDAR,
+    COPULAS,
+    DEFINITE,
+    OWN,
+    SELF,
+    SPACELESS,
+    listed,
+    title_of,
+)
 from worlddb.language.text_tokens import COUNTED, words
 from worlddb.language.word_forms import fold
 
@@ -333,8 +343,7 @@ def new_answers(
 
     `texts` are all texts that were found.
     """
-    stems = [_stems(text) for text in texts]
-    kept = [(old, new) for old, new in pairs if not stems[new] <= stems[old]]
+    kept = [it for it in pairs if _may_answer(question, texts[it[0]], texts[it[1]])]
     vectors = static_vectors([question, *texts]) if kept else None
     if vectors is None:
         return {}
@@ -345,6 +354,30 @@ def new_answers(
     return dict(zip(kept, answer_network().probabilities(triples).tolist(), strict=True))
 
 
+def _may_answer(question: str, old: str, new: str) -> bool:
+    """Return whether a text adds something to the older one, and has no title of its own (B1)."""
+    of_old, of_new = _outline(old), _outline(new)
+    if of_new.stems <= of_old.stems:
+        return False
+    if not of_new.title:
+        return True
+    known = of_old.title or of_old.stems | _outline(question).stems
+    return of_new.title <= known
+
+
+class _Outline(NamedTuple):
+    """The stems of a text, and of its title, which is what the text is about."""
+
+    stems: frozenset[str]
+    title: frozenset[str]
+
+
 @lru_cache(TEXTS_KEPT)
+def _outline(text: str) -> _Outline:
+    title = title_of(text, lambda word: True)
+    of_title = text[title.start : title.end] if title is not None else ""
+    return _Outline(_stems(text), _stems(of_title) if of_title else frozenset())
+
+
 def _stems(text: str) -> frozenset[str]:
     return frozenset(word.stem for word in read_words(text) if not word.flags[0])
