@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import lzma
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import cos, pi
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,12 +29,14 @@ SMALL, LAYERS, LAYER_HEADS, HEADS, TOLD, HIDDEN = 64, 1, 4, 2, 48, 64
 WORDS = 20, 36, 36  # of a question, an older and a later text
 FORMS, FLAGS = 256, 12  # numbers of the vector of a form, and marks of a word
 TEACHERS = 2  # whose mean is taken
-STEPS, BATCH, RATE, DECAY = 12_000, 2_048, 3e-3, 0.05
+STEPS, BATCH, RATE, DECAY = 12_000, 512, 3e-3, 0.05
+AGAIN = 1.2e-3  # the rate of a fit that goes on from an earlier one
+SORTED = 8  # batches drawn at once, so that each has texts of one length
 GIVEN = 0.25  # share of a batch: triples with an answer
 WARMING, RATE_LEAST, NORM_MAX = 0.1, 1e-6, 1.0
 DROPPED, WORDS_DROPPED = 0.1, 0.1  # shares of numbers and of words left out at random
 EXCHANGED, NEIGHBOURS = 0.1, 8  # share of words read as one of those most similar to them
-AT_ONCE, SHOWN, TRIED = 4_096, 1_000, 3
+SHOWN = 1_000
 FAR = -1e4
 
 Array = NDArray[Any]
@@ -113,7 +115,8 @@ class _Network(nn.Module):  # type: ignore[misc]  # PyTorch need not be installe
         self.out = nn.Linear(HIDDEN, 1)
         self.drop = nn.Dropout(DROPPED)
 
-    def _read(self, of: _Words, texts: torch.Tensor, size: int, drawn: torch.Tensor) -> _Read:
+    def _read(self, of: _Words, texts: torch.Tensor, most: int, drawn: torch.Tensor) -> _Read:
+        size = min(most, int(of.sizes[texts].max()))
         forms = of.forms[texts][:, :size]
         if self.training:  # Equal words of a triple are exchanged alike.
             mixed = (forms * 7_919 + drawn * 104_729) % 10_007
@@ -157,7 +160,7 @@ class _Network(nn.Module):  # type: ignore[misc]  # PyTorch need not be installe
     def forward(self, of: _Words, triples: torch.Tensor) -> torch.Tensor:
         drawn = torch.randint(0, 1_000_000, (len(triples), 1), device=triples.device)
         asked, old, new = (
-            self._read(of, triples[:, at], size, drawn) for at, size in enumerate(WORDS)
+            self._read(of, triples[:, at], most, drawn) for at, most in enumerate(WORDS)
         )
         found = []
         sides = (new, old, asked), (old, new, asked), (asked, old, new)
@@ -183,6 +186,12 @@ def numbers(network: nn.Module) -> dict[str, Array]:
     return found
 
 
+def _state(name: str, values: Array) -> torch.Tensor:
+    """Return numbers as `_Network` takes them."""
+    is_matrix = name.endswith(".weight") and values.ndim == 2
+    return torch.tensor((values.T if is_matrix else values).astype(np.float32))
+
+
 class _Draws:
     """Batches of triples: some with an answer, the others with those of the teachers."""
 
@@ -197,79 +206,55 @@ class _Draws:
         self._given = put(every[:count]), put(of["labels"].astype(np.float32))
         self._every = put(every), put(chances.astype(np.float32))
         self._bounds = drawn(of["shares"], device), drawn(shares, device)
-        self.triples = torch.zeros(BATCH, 3, dtype=torch.long, device=device)
-        self.labels = torch.zeros(BATCH, device=device)
+        self._sizes = put(of["sizes"].astype(np.float32))
 
-    def fill(self) -> None:
-        """Draw the next batch."""
-        cut = int(BATCH * GIVEN)
-        parts = (slice(None, cut), self._given), (slice(cut, None), self._every)
-        for bounds, (part, (triples, labels)) in zip(self._bounds, parts, strict=True):
-            at = draw(bounds, cut if part.start is None else BATCH - cut)
-            self.triples[part], self.labels[part] = triples[at], labels[at]
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        given = int(BATCH * SORTED * GIVEN)
+        while True:
+            one, other = draw(self._bounds[0], given), draw(self._bounds[1], BATCH * SORTED - given)
+            triples = torch.cat([self._given[0][one], self._every[0][other]])
+            labels = torch.cat([self._given[1][one], self._every[1][other]])
+            sizes = self._sizes[triples[:, 1:]].sum(1)
+            parts = torch.argsort(sizes + torch.rand_like(sizes)).split(BATCH)
+            for at in torch.randperm(len(parts)).tolist():
+                yield triples[parts[at]], labels[parts[at]]
 
 
-def fitted(of: Mapping[str, Array], sums: Array, seed: int) -> nn.Module:
+def fitted(
+    of: Mapping[str, Array], sums: Array, seed: int, start: Mapping[str, Array] | None = None
+) -> nn.Module:
     """Return a network that was fitted to samples, and to the mean `sums` of the teachers.
 
-    On a graphics card, one step is recorded and replayed: the parts are so small that starting them
-    would take longer than their work.
+    With `start`, the numbers of an earlier fit, it goes on from there.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(seed)
-    words, draws, network = _Words(of, device), _Draws(of, sums, device), _Network().to(device)
-    is_recorded = device == "cuda"
-    rate = torch.tensor(RATE, device=device)
-    descent = torch.optim.AdamW(
-        network.train().parameters(), lr=rate, weight_decay=DECAY, capturable=is_recorded
-    )
-
-    def step() -> None:
-        guessed = network(words, draws.triples)
-        functional.binary_cross_entropy_with_logits(guessed, draws.labels).backward()
+    words, network = _Words(of, device), _Network()
+    if start is not None:
+        network.load_state_dict({name: _state(name, it) for name, it in start.items()})
+    network.to(device).train()
+    descent = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
+    began, highest = time.time(), RATE if start is None else AGAIN
+    for number, (triples, labels) in enumerate(_Draws(of, sums, device)):
+        if number == STEPS:
+            break
+        for group in descent.param_groups:
+            group["lr"] = _rate(number, highest)
+        loss = functional.binary_cross_entropy_with_logits(network(words, triples), labels)
+        descent.zero_grad(set_to_none=True)
+        loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), NORM_MAX)
         descent.step()
-
-    def fresh() -> None:
-        descent.zero_grad(set_to_none=True)
-        step()
-
-    again = _recorded(step, draws, descent) if is_recorded else fresh
-    began = time.time()
-    for number in range(STEPS):
-        draws.fill()
-        rate.fill_(_rate(number))
-        again()
         if (number + 1) % SHOWN == 0:
             print(f"network {seed}, step {number + 1}: {time.time() - began:.0f} s", flush=True)
     return network.eval()
 
 
-def _recorded(
-    step: Callable[[], None], draws: _Draws, descent: torch.optim.Optimizer
-) -> Callable[[], None]:
-    """Return a function that replays a step."""
-    beside = torch.cuda.Stream()
-    beside.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(beside):
-        for _ in range(TRIED):
-            draws.fill()
-            descent.zero_grad(set_to_none=True)
-            step()
-    torch.cuda.current_stream().wait_stream(beside)
-    descent.zero_grad(set_to_none=True)
-    record = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(record):
-        step()
-    replay: Callable[[], None] = record.replay
-    return replay
-
-
-def _rate(number: int) -> float:
+def _rate(number: int, highest: float) -> float:
     warm = WARMING * STEPS
     if number < warm:
-        return RATE * (number + 1) / warm
-    return RATE_LEAST + RATE * (1 + cos(pi * (number - warm) / (STEPS - warm))) / 2
+        return highest * (number + 1) / warm
+    return RATE_LEAST + highest * (1 + cos(pi * (number - warm) / (STEPS - warm))) / 2
 
 
 def judged(network: nn.Module, of: Mapping[str, Array]) -> None:
@@ -311,6 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("home", type=Path, help="folder with the ONNX file of arctic-embed-s")
     parser.add_argument("out", type=Path)
     parser.add_argument("--sums", type=Path, help="file in which the teachers' answers are kept")
+    parser.add_argument("--start", type=Path, help="numbers of an earlier fit, to go on from")
 
     chosen = parser.parse_args(arguments)
     of = loaded(chosen.samples)
@@ -325,7 +311,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in sorted(set(of["sources"].tolist()) - {""}):
         at = np.flatnonzero(of["sources"] == name)
         shown(f"teachers: {name}", sums[at], of["labels"][at])
-    network = fitted(of, sums, 1)
+    start = None
+    if chosen.start:
+        with np.load(chosen.start) as kept:
+            start = dict(kept)
+    network = fitted(of, sums, 1, start)
     judged(network, of)
     np.savez(chosen.out, allow_pickle=False, **numbers(network))
 
