@@ -14,7 +14,9 @@ import apsw
 import pytest
 
 import worlddb
+from worlddb.language import text_tokens
 from worlddb.store.commit_group import GROUP_MAX, CommitGroup
+from worlddb.store.sqlite import schema
 from worlddb.store.sqlite.gate import Gate
 
 PATIENCE_S = 60.0
@@ -28,6 +30,7 @@ class Crowd:
         self.db = self.memory.db
         self.store: Any = self.db.engine.store
         self.sizes: list[int] = []
+        self.release = threading.Event()
         end = CommitGroup.end
 
         def noted(group: CommitGroup, error: Exception | None = None) -> None:
@@ -47,7 +50,8 @@ class Crowd:
     def queued(self, calls: list[Callable[[], Any]]) -> Iterator[list[Future[Any]]]:
         """Queue the calls in this order behind a transaction that ends with the block."""
         with ThreadPoolExecutor(len(calls) + 1) as pool:
-            began, release = threading.Event(), threading.Event()
+            began, self.release = threading.Event(), threading.Event()
+            release = self.release
 
             def hold() -> None:
                 with self.db.transaction(actor="holder"):
@@ -308,6 +312,42 @@ def test_the_words_of_gathered_blocks_are_found_by_the_next_and_afterwards(
     with crowd.store.read() as reader:
         found = words_in(reader, "alpha", "beta", "gamma")
     assert found == [["alpha"], ["beta"], ["gamma"] if "lands" in searches else []]
+    assert crowd.db.check() == []
+
+
+@pytest.mark.stores("memory")
+def test_words_are_indexed_although_an_interrupt_came_while_they_were(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, main = text_tokens.indexed_content, threading.main_thread()
+
+    def interrupted(text: str) -> str:
+        if threading.current_thread() is main and text == "gamma":
+            monkeypatch.setattr(schema, "indexed_content", real)
+            raise KeyboardInterrupt
+        return real(text)
+
+    monkeypatch.setattr(schema, "indexed_content", interrupted)
+    with crowd.queued([crowd.note("alpha"), crowd.note("beta")]) as written:
+        threading.Timer(0.2, crowd.release.set).start()
+        with suppress(KeyboardInterrupt):  # The last of the group commits, in this thread.
+            crowd.note("gamma")()
+    assert all(one.result() for one in written)
+    with crowd.db.transaction(actor="later") as tx:
+        tx.create_node(type="Fact", name="later", content="later")
+    with crowd.store.read() as reader:
+        assert words_in(reader, "alpha", "beta", "later") == [["alpha"], ["beta"], ["later"]]
+    assert crowd.db.check() == []
+
+
+@pytest.mark.stores("memory")
+def test_a_load_after_a_block_that_failed_indexes_its_words_once(crowd: Crowd) -> None:
+    crowd.note("old")()
+    with pytest.raises(ValueError, match="zeta"):
+        crowd.note("zeta", fails=True)()
+    with crowd.db.transaction(actor="load", bulk=True) as tx:
+        tx.create_nodes([worlddb.NodeDraft(type="Fact", content=f"load{n}") for n in range(300)])
+        tx.reader.texts.match(["load5"], 5)
     assert crowd.db.check() == []
 
 

@@ -269,7 +269,8 @@ def _call_in(scope: Scope, body: bytes) -> JSONRPCRequest | None:
     kind = headers.get("content-type", "").partition(";")[0].strip()
     if TOOL_CALL not in body or kind != "application/json":
         return None
-    if "application/json" not in headers.get("accept", ""):
+    accepted = [it.partition(";")[0].strip() for it in headers.get("accept", "").split(",")]
+    if "application/json" not in accepted:
         return None
     if _version_of(scope) not in ("", *HANDSHAKE_PROTOCOL_VERSIONS):
         return None

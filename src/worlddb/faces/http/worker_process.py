@@ -127,7 +127,8 @@ def _warm(memory: Memory) -> None:
 def main() -> int:
     """Run a worker by the orders on stdin."""
     orders = pickle.load(sys.stdin.buffer)
-    os.nice(NICE)
+    with suppress(OSError):  # A system may refuse it; then writes only wait longer.
+        os.nice(NICE)
     # A terminal may stop the processes in its background that write to it.
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:

@@ -164,8 +164,8 @@ class PageBudget:
 
     def leave(self, con: apsw.Connection) -> None:
         """Remove a closing connection; the others get larger shares when they are used next."""
+        self._writers.discard(con)  # First: another thread may divide by the number of readers.
         self._shares.pop(con, None)
-        self._writers.discard(con)
 
 
 PAGE_BUDGET = PageBudget()
@@ -341,10 +341,13 @@ class FileSession(SqlSession):
             super().insert_texts(rows)
 
     def index_new(self) -> None:
-        """Index the words of new nodes that wait for the COMMIT, or for the first search."""
-        if self.is_behind:
-            self.is_behind = False
+        """Index the words of new nodes that wait for the COMMIT, or for the first search.
+
+        What is interrupted is done again. A load indexes its words when it builds its indexes.
+        """
+        if self.is_behind and self.deferred is None:
             self._unwatched(INDEX_NEW, [()])
+            self.is_behind = False
 
     def among(self, rows: Sequence[int]) -> Any:
         return apsw.carray(array("q", rows or (0,)))

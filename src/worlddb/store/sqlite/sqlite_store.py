@@ -89,7 +89,8 @@ class FileTransaction:
         return self._writer().in_transaction
 
     def begin(self) -> None:
-        """Begin a transaction."""
+        """Begin a transaction; no words wait yet, whatever was undone before."""
+        self._session().is_behind = False
         self._writer().execute("BEGIN IMMEDIATE")
 
     def begin_block(self) -> None:
