@@ -254,3 +254,9 @@ def test_a_question_and_a_text_have_one_vector() -> None:
             query = embedder.embed_queries([text])
             assert np.allclose(query, document, atol=1e-6)
             query += 1.0  # The caller may do with it what it likes.
+
+
+def test_more_words_than_are_kept_have_vectors_though_some_are_known() -> None:
+    words = [f"w{number}" for number in range(9_000)]
+    few = wordllama.word_sums(words[:1_000])
+    assert np.array_equal(wordllama.word_sums(words)[:1_000], few)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import worlddb
 from property.naive import at
 from recall.search_stage import (
     BASE,
@@ -294,3 +295,32 @@ def test_years_are_read_by_the_first_question_that_names_one_and_follow_new_text
         embed = HashEmbedder(dim=32).embed_documents
         asked = {"mill": 1.0, "green": 0.5}
         assert one.met([0, 1], asked, embed).tolist() == two.met([0, 1], asked, embed).tolist()
+
+
+def test_a_world_inside_another_asked_world_is_a_hit_when_it_gets_its_members_later() -> None:
+    texts = ("The ferry leaves at noon.", "We hike along the fjord.", "The cabin has a sauna.")
+    with worlddb.open(":memory:") as db:
+        with db.transaction(actor="t") as tx:
+            whole = tx.create_node(type="Topic", name="All").id
+            other = tx.create_node(type="Topic", name="Mixed", parent=whole).id
+            ids = [tx.create_node(type="Fact", content=it, parent=other).id for it in texts]
+            trip = tx.create_node(type="Topic", name="Norway trip", parent=whole).id
+
+        def asked() -> list[str]:
+            return [hit.node.name for hit in db.recall("our trip to Norway", scope=[whole, trip])]
+
+        assert "Norway trip" not in asked()
+        with db.transaction(actor="t") as tx:
+            for it in ids:
+                tx.write_edge("contains", trip, it)
+        assert asked()[0] == "Norway trip"
+
+
+def test_what_a_transaction_links_is_found_in_it_though_the_store_had_no_edge() -> None:
+    only_names = worlddb.RecallSettings(weights={"graph": 1.0}, weighing=None)
+    with worlddb.open(":memory:", embedder="hash") as db, db.transaction(actor="t") as tx:
+        person = tx.create_node(type="Person", name="Anna Berg").id
+        fact = tx.create_node(type="Fact", content="Tea is what she likes.").id
+        tx.write_edge("refers_to", fact, person, metadata={"role": "about"})
+        found = db.recall("Anna Berg", settings=only_names)
+        assert found.hits[0].node.id == fact

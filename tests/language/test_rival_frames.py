@@ -187,17 +187,17 @@ def test_phrases_are_found_by_their_words_as_by_their_pattern(section: str) -> N
     assert found
 
 
-SECTIONS = ["change", "turn", "end", "past", "since", "lately", "intent", "newly", "then"]
+SECTIONS = ["change", "turn", "end", "past", "ago", "doubt"]
 
 
-@pytest.mark.parametrize("section", [*SECTIONS, "turned", "ended", "acquired"])
+@pytest.mark.parametrize("section", SECTIONS)
 def test_a_text_with_a_phrase_has_the_words_of_the_phrase(section: str) -> None:
     phrases = Phrases(section)
     for phrase in sorted(listed(section)):
         for text in (f"so {phrase} it was", f"he said {phrase}"):
             runs = frozenset(re.findall(r"[^\W\d_]+", text.lower()))
             assert phrases.may_be_said(runs, text), text
-            assert phrases.cut(text, runs) != text
+            assert phrases.cut(text) != text
 
 
 def test_no_frame_is_lost_to_the_quick_look_at_both_ends() -> None:

@@ -463,7 +463,7 @@ class ArrivingEdges:
 
     def __init__(self) -> None:
         self.numbers = array("q")
-        self.seen = 0  # The last edge of the store that was looked at.
+        self.seen = -1  # The last edge of the store that was looked at; an empty store has none.
         self._spans: NDArray[np.int64] = np.zeros((0, 3), dtype=np.int64)
 
     def spans(self, reader: Reader) -> NDArray[np.int64]:

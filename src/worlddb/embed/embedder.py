@@ -328,13 +328,14 @@ class _WordVectors:
         """Return the sums and the unit vectors of some words, at least one word."""
         with self._lock:
             numbers = self._numbers
-            new = [word for word in dict.fromkeys(words) if word not in numbers]
-            if any(len(word) > WORD_CHARS_CACHED for word in new) or len(new) > VECTORS_KEPT:
+            every = dict.fromkeys(words)
+            new = [word for word in every if word not in numbers]
+            if any(len(word) > WORD_CHARS_CACHED for word in new) or len(every) > VECTORS_KEPT:
                 sums = _token_sums(words)
                 return sums, unit(sums)
             if len(numbers) + len(new) > VECTORS_KEPT:
                 self._clear()
-                numbers, new = self._numbers, list(dict.fromkeys(words))
+                numbers, new = self._numbers, list(every)
             if new:
                 self._add(new)
             places = [numbers[word] for word in words]

@@ -239,7 +239,7 @@ class HeldWorld:
             if item.edge.valid_to is not None or not moment.holds(item.edge):
                 return None
             held.setdefault(item.target, set()).add(item.source)
-            self.nests |= item.source not in self.worlds
+            self.nests |= len(self.worlds) > 1 or item.source not in self.worlds
         return held
 
     def _add(self, reader: Reader, rows: list[int], moment: Moment) -> None:

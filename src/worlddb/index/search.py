@@ -282,6 +282,8 @@ class Search:
             if self._wide is not None:
                 self._wide.forget()
             self._interiors = self._wide = self._fields = None
+            if self._vectors is not None:
+                self._vectors.forget_tokens()
         from worlddb.index.store_search import SUFFIX
 
         saved = self._store.side_file(SUFFIX)

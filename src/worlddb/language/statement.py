@@ -107,9 +107,9 @@ class Phrases:
         """Return the same as `are_in` for the runs of letters of a text in lower case."""
         return self.may_be_said(runs, text) and self.are_in(runs, text)
 
-    def cut(self, text: str, runs: frozenset[str]) -> str:
-        """Return a text without the phrases; `runs` are its runs of letters, and perhaps more."""
-        return self._pattern.sub(" ", text) if self.may_be_said(runs, text) else text
+    def cut(self, text: str) -> str:
+        """Return a text without the phrases."""
+        return self._pattern.sub(" ", text)
 
 
 _CHANGE, _TURN, _END = map(Phrases, ("change", "turn", "end"))
@@ -190,7 +190,7 @@ def _read(text: str) -> Statement:
     is_change = any(it.are_said(said, plain) for it in (_END, _TURN, _CHANGE))
     news = plain
     for phrases in (_END, _TURN, _CHANGE) if is_change else ():
-        news = phrases.cut(news, said)
+        news = phrases.cut(news) if phrases.may_be_said(said, plain) else news
     return Statement(
         words=tuple(word_sequence(fold(news))),
         named=frozenset(fold(word) for word in _NAMED.findall(news) if word[0].isupper()),

@@ -76,6 +76,7 @@ from worlddb.view.visibility import (
 )
 
 TEXTS_KEPT = 4_096  # texts whose words are cached: the first texts of a recall come up again
+SHORT_CHARS_MAX = 1_000  # of such a text: the words of a long one take much memory
 BEARERS_MAX = 100
 """A name that more nodes bear than this names nobody in particular."""
 SHORT_TEXT_WORDS_MAX = 25  # words of a text that states one thing: each may name something
@@ -230,11 +231,17 @@ class KnownNames(Protocol):
         """Return the nodes that live inside others; none of a node that holds more than `most`."""
 
 
-@lru_cache(TEXTS_KEPT)
 def _written(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words of a text as they are written, and as names are compared."""
+    return _written_short(text) if len(text) <= SHORT_CHARS_MAX else _read_words(text)
+
+
+def _read_words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     said = said_words(text)
     return tuple(said), tuple(map(folded, said))
+
+
+_written_short = lru_cache(TEXTS_KEPT)(_read_words)
 
 
 def name_spans(
