@@ -35,7 +35,7 @@ FOLDER = Path(answer_network.__file__).parent
 SETTINGS, NUMBERS = FOLDER / "answer_network.json", FOLDER / "answer_network.npz"
 COMMAND = "python -m bench.answer_change --write"
 SEED = 7  # What is composed and drawn, and the resamples of the intervals.
-ENOUGH = 0.63
+ENOUGH = 0.5
 """From which probability on a pair counts, chosen with the first four blind files in sight."""
 STORE_TRIPLES, STORE_FILLERS = 10, 20  # in each store of the measure
 RESAMPLES = 1_000  # for intervals of 95 %

@@ -323,4 +323,4 @@ def test_what_a_transaction_links_is_found_in_it_though_the_store_had_no_edge() 
         fact = tx.create_node(type="Fact", content="Tea is what she likes.").id
         tx.write_edge("refers_to", fact, person, metadata={"role": "about"})
         found = db.recall("Anna Berg", settings=only_names)
-        assert found.hits[0].node.id == fact
+        assert fact in {hit.node.id for hit in found}

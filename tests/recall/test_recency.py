@@ -21,7 +21,7 @@ PAIRS = json.loads((DATA / "everyday_updates.json").read_text(encoding="utf-8"))
 # The last forty of each were written last, when only details of the reading were left to do.
 FURTHER = json.loads((DATA / "further_updates.json").read_text(encoding="utf-8"))
 FRESH = 40
-DECOYS_TOUCHED = 2  # of 74: "The bus leaves at 9 now" after "The train leaves at 8"
+DECOYS_TOUCHED = 1  # of 74: "The bus leaves at 9 now" after "The train leaves at 8"
 EARLY, LATE = "2026-03-01T10:00:00Z", "2026-03-20T10:00:00Z"
 
 
@@ -47,7 +47,7 @@ def texts(found: Recall) -> list[str]:
 
 def test_most_everyday_updates_come_before_what_they_update() -> None:
     right = [texts(asked(*pair))[:1] == [pair[1]] for pair in PAIRS["updates"]]
-    assert sum(right) >= 0.75 * len(right)
+    assert sum(right) >= 0.8 * len(right)
 
 
 def test_what_is_about_something_else_is_not_touched() -> None:
@@ -63,8 +63,8 @@ def test_further_updates_are_read_as_such_and_further_decoys_are_not() -> None:
         return is_rival(before, after) or is_newer_answer(old, new, question)
 
     right = [is_read(*pair) for pair in FURTHER["updates"]]
-    assert sum(right) >= 0.6 * len(right)
-    assert sum(right[-FRESH:]) >= 0.5 * FRESH
+    assert sum(right) >= 0.78 * len(right)
+    assert sum(right[-FRESH:]) >= 0.75 * FRESH
     touched = [pair for pair in FURTHER["decoys"] if is_read(*pair)]
     assert len(touched) <= 0.05 * len(FURTHER["decoys"])
 
@@ -74,7 +74,7 @@ def test_pairs_of_everyday_life_are_told_apart() -> None:
     items = [json.loads(line) for line in lines[::8]]
     updates = [(it["older"], text, it["question"]) for it in items for text in it["updates"]]
     decoys = [(it["older"], text, it["question"]) for it in items for _, text in it["decoys"]]
-    assert sum(is_newer_answer(*it) for it in updates) >= 0.45 * len(updates)
+    assert sum(is_newer_answer(*it) for it in updates) >= 0.6 * len(updates)
     assert sum(is_newer_answer(*it) for it in decoys) <= 0.05 * len(decoys)
 
 
@@ -93,7 +93,7 @@ def test_what_was_learned_comes_from_the_pairs_in_the_repository() -> None:
         (
             "Where do I live?",
             "I live in Bristol.",
-            "We moved to Cardiff.",
+            "I moved to Cardiff.",
             "My cousin moved to Cardiff.",
         ),
         (
@@ -135,6 +135,8 @@ EVERYDAY = (
     [
         ("Where do I live?", "Finally settled in Lisbon!"),
         ("What is my cat's name?", "Our cat is called Miso."),
+        ("When do we meet?", "Team sync moved to Thursdays."),
+        ("Am I vegetarian?", "I eat fish again."),
     ],
 )
 def test_what_has_nothing_to_do_with_it_stays_below_and_the_first_hit_is_the_surest(
@@ -279,7 +281,7 @@ def test_what_can_both_be_so_is_no_rival(old: str, new: str) -> None:
     assert not is_rival(one, other)
 
 
-def test_only_the_first_hits_are_compared_by_their_signs() -> None:
+def test_only_the_first_hits_are_compared_by_their_words() -> None:
     before = (
         "How much rent covers water? Our rent does.",
         "Our rent covers water.",
@@ -288,7 +290,7 @@ def test_only_the_first_hits_are_compared_by_their_signs() -> None:
     )
     old, new, question = (
         "Our rent is 1,150 euros.",
-        "They put the rent up to 1,240 euros.",
+        "Rent went up to 1,240 euros.",
         "How much is our rent?",
     )
     assert is_newer_answer(old, new, question)
@@ -319,7 +321,7 @@ NOTES = [
     [
         ("What's the minimum Python version?", set()),
         ("Who reviews billing changes?", {NOTES[3]}),
-        ("What timezone do runners use?", {NOTES[6]}),
+        ("What timezone do runners use?", set()),
     ],
 )
 def test_what_does_not_answer_is_not_marked(question: str, marked: set[str]) -> None:

@@ -279,15 +279,13 @@ class Search:
     def forget(self) -> None:
         """Drop all held worlds and the saved index, because something was erased."""
         with self._lock:
-            if self._wide is not None:
-                self._wide.forget()
+            for found in (self._wide, self._vectors):
+                if found is not None:
+                    found.forget()
             self._interiors = self._wide = self._fields = None
-            if self._vectors is not None:
-                self._vectors.forget_tokens()
         from worlddb.index.store_search import SUFFIX
 
-        saved = self._store.side_file(SUFFIX)
-        if saved is not None:
+        if (saved := self._store.side_file(SUFFIX)) is not None:
             with suppress(FileNotFoundError):
                 os.remove(saved)
 

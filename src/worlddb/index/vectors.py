@@ -124,11 +124,6 @@ class KeptTokens:
             while self._bytes > TOKENS_KEPT_BYTES:
                 self._bytes -= self._kept.pop(next(iter(self._kept))).nbytes
 
-    def clear(self) -> None:
-        """Drop everything."""
-        with self._lock:
-            self._kept, self._bytes = {}, 0
-
     def _follow(self, reader: Reader) -> None:
         """Drop everything if a commit has erased something since."""
         seq = reader.head().seq
@@ -192,9 +187,9 @@ class Vectors:
         lacking: Any = getattr(self._embedder, "lacking", None)
         return lacking if self.reads(text) else None, getattr(self._embedder, "usual_cosine", None)
 
-    def forget_tokens(self) -> None:
+    def forget(self) -> None:
         """Drop the token vectors that were kept, because something was erased."""
-        self._tokens.clear()
+        self._tokens = KeptTokens()
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
         """Return a function that embeds single words; None if it cannot in the script of a text."""

@@ -51,9 +51,9 @@ from worlddb.language.statement import (
 from worlddb.language.text_tokens import COUNTED, words
 from worlddb.language.word_forms import fold
 
-PAIRS_READ = 12
+PAIRS_READ = 5
 """Pairs of a recall that are read: those nearest in meaning. With more, a recall takes longer, and
-hardly another update comes first."""
+texts about other things are moved up."""
 WORDS_MAX = 36  # of a text: a statement has at most 200 characters
 TEXTS_KEPT = 2_048  # encoded texts cached: about 40 MB
 LENGTH_UNIT, LENGTH_MAX = 10.0, 3.0  # of the vector of a word: how much the word says

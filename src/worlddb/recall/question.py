@@ -231,17 +231,11 @@ class KnownNames(Protocol):
         """Return the nodes that live inside others; none of a node that holds more than `most`."""
 
 
+@lru_cache(TEXTS_KEPT)
 def _written(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words of a text as they are written, and as names are compared."""
-    return _written_short(text) if len(text) <= SHORT_CHARS_MAX else _read_words(text)
-
-
-def _read_words(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     said = said_words(text)
     return tuple(said), tuple(map(folded, said))
-
-
-_written_short = lru_cache(TEXTS_KEPT)(_read_words)
 
 
 def name_spans(
@@ -254,7 +248,7 @@ def name_spans(
     capitals, and looking up every other word would be in vain. A question may have names in lower
     case.
     """
-    said, plain = _written(text)
+    said, plain = (_written if len(text) <= SHORT_CHARS_MAX else _written.__wrapped__)(text)
     capitals = capitals and len(said) > SHORT_TEXT_WORDS_MAX
     return tuple(
         NameSpan(at, end, " ".join(plain[at:end]))
