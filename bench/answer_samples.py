@@ -30,15 +30,14 @@ from worlddb.recall.answer_network import read_words
 
 SHARES = {
     "given": 1.0,
-    "composed": 4.0,
+    "composed": 0.4,
     "chained": 0.2,
     "unasked": 0.1,
     "random": 0.4,
     "unrelated": 0.4,
     "blind": 0.0,
 }
-"""How often a triple is drawn, by where it comes from. Composed ones are few, and say plainly what
-the lines say in many ways ("I moved to Cardiff.")."""
+"""How often a triple is drawn, by where it comes from."""
 COMPARED_SHARES = {"line": 1.0, "near": 1.0, "store": 2.0, "varied": 1.0}
 OTHERS_MAX, UNRELATED_DRAWN, POOL = 40, 200, 500
 UNLIKE = 0.5  # the similarity of questions below which an answer to one is none to the other

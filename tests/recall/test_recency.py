@@ -93,7 +93,7 @@ def test_what_was_learned_comes_from_the_pairs_in_the_repository() -> None:
         (
             "Where do I live?",
             "I live in Bristol.",
-            "I moved to Cardiff.",
+            "Moved to Cardiff!",
             "My cousin moved to Cardiff.",
         ),
         (
