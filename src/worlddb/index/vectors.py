@@ -124,6 +124,11 @@ class KeptTokens:
             while self._bytes > TOKENS_KEPT_BYTES:
                 self._bytes -= self._kept.pop(next(iter(self._kept))).nbytes
 
+    def clear(self) -> None:
+        """Drop everything."""
+        with self._lock:
+            self._kept, self._bytes = {}, 0
+
     def _follow(self, reader: Reader) -> None:
         """Drop everything if a commit has erased something since."""
         seq = reader.head().seq
@@ -189,7 +194,7 @@ class Vectors:
 
     def forget(self) -> None:
         """Drop the token vectors that were kept, because something was erased."""
-        self._tokens = KeptTokens()
+        self._tokens.clear()
 
     def word_vectors(self, text: str) -> Callable[[Sequence[str]], NDArray[np.float32]] | None:
         """Return a function that embeds single words; None if it cannot in the script of a text."""

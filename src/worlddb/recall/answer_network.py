@@ -15,7 +15,8 @@ are written by `python -m bench.answer_change --write`. The network learned from
 that reads whole sentences; that model is not needed here.
 
 B1  Only the pairs nearest in meaning are read. A text that adds nothing is never a new answer, nor
-    is a text whose title is not in the older text or the question: it is about something else.
+    is one that repeats the older text and turns nothing, nor one whose title is neither in the
+    older text nor in the question: it is about something else.
 B2  Without the files of the embedder, nothing is read, and 0 is the probability of all.
 B3  Numbers are read by their shape, and whether they are equal: 2204 and 7719 are two codes.
 """
@@ -46,6 +47,7 @@ from worlddb.language.statement import (
     SELF,
     SPACELESS,
     listed,
+    statement_of,
     title_of,
 )
 from worlddb.language.text_tokens import COUNTED, words
@@ -74,6 +76,7 @@ _DIGIT = re.compile(r"\d")
 _GENITIVE = re.compile(r"['’]s?$")
 _FUNCTION = listed("function") | COPULAS | DEFINITE
 _OWN = SELF | OWN
+_NEGATIONS = frozenset({"not", "no", "never"})
 
 Floats = NDArray[np.float32]
 Numbers = Mapping[str, NDArray[np.float32]]
@@ -357,7 +360,7 @@ def new_answers(
 def _may_answer(question: str, old: str, new: str) -> bool:
     """Return whether a text adds something to the older one, and has no title of its own (B1)."""
     of_old, of_new = _outline(old), _outline(new)
-    if of_new.stems <= of_old.stems:
+    if of_new.stems <= of_old.stems or (of_old.topic <= of_new.stems and not of_new.is_turned):
         return False
     if not of_new.title:
         return True
@@ -366,18 +369,25 @@ def _may_answer(question: str, old: str, new: str) -> bool:
 
 
 class _Outline(NamedTuple):
-    """The stems of a text, and of its title, which is what the text is about."""
+    """The stems of a text, of its words with a topic, and of its title, which it is about.
+
+    A text *is turned* by a word of change or of negation.
+    """
 
     stems: frozenset[str]
+    topic: frozenset[str]
     title: frozenset[str]
+    is_turned: bool
 
 
 @lru_cache(TEXTS_KEPT)
 def _outline(text: str) -> _Outline:
     title = title_of(text, lambda word: True)
     of_title = text[title.start : title.end] if title is not None else ""
-    return _Outline(_stems(text), _stems(of_title) if of_title else frozenset())
-
-
-def _stems(text: str) -> frozenset[str]:
-    return frozenset(word.stem for word in read_words(text) if not word.flags[0])
+    said, read = statement_of(text), [word for word in read_words(text) if not word.flags[0]]
+    topic = frozenset(word.stem for word in read if not word.flags[FLAGS.index("function")])
+    is_turned = (
+        said is None or said.is_change or "n't" in text or not _NEGATIONS.isdisjoint(said.words)
+    )
+    title_stems = frozenset(word.stem for word in read_words(of_title)) if of_title else frozenset()
+    return _Outline(frozenset(word.stem for word in read), topic, title_stems, is_turned)

@@ -156,7 +156,7 @@ class PageBudget:
         share = min(self._kib // len(self._shares), WRITER_KIB)
         if not writes:
             left = self._kib - share * len(self._writers)
-            share = left // (len(self._shares) - len(self._writers))
+            share = left // max(1, len(self._shares) - len(self._writers))
         share = max(share, SHARE_KIB_MIN)
         if self._shares[con] != share:
             con.pragma("cache_size", -share)
@@ -164,8 +164,8 @@ class PageBudget:
 
     def leave(self, con: apsw.Connection) -> None:
         """Remove a closing connection; the others get larger shares when they are used next."""
-        self._writers.discard(con)  # First: another thread may divide by the number of readers.
         self._shares.pop(con, None)
+        self._writers.discard(con)
 
 
 PAGE_BUDGET = PageBudget()
