@@ -155,8 +155,8 @@ class PageBudget:
         (self._writers.add if writes else self._writers.discard)(con)
         share = min(self._kib // len(self._shares), WRITER_KIB)
         if not writes:
-            left = self._kib - share * len(self._writers)
-            share = left // max(1, len(self._shares) - len(self._writers))
+            count = sum(it in self._shares for it in tuple(self._writers))  # Others have left.
+            share = (self._kib - share * count) // max(1, len(self._shares) - count)
         share = max(share, SHARE_KIB_MIN)
         if self._shares[con] != share:
             con.pragma("cache_size", -share)
