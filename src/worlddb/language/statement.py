@@ -59,7 +59,7 @@ SELF = listed("self")
 OWN = listed("own")
 ASKING = listed("asking")
 _BEFORE = listed("before")
-_NEGATIONS = frozenset({"not", "no", "never"})
+NEGATIONS = frozenset({"not", "no", "never"})
 _FUNCTION = listed("function") | COPULAS | DEFINITE
 CALENDAR = listed("dates") | {*WEEKDAYS, *(day + "s" for day in WEEKDAYS), *MONTHS}
 _COUNTED = listed("calendar") | CALENDAR | {*COUNTED, "am", "pm"}
@@ -230,7 +230,7 @@ def topical(chunk: str) -> tuple[tuple[str, ...], bool]:
             it for it in stems if _GRAMMAR_SIGNS.isdisjoint(it) and not _HIRAGANA.fullmatch(it)
         ]
     else:
-        stems = [word for word in words(chunk) if word not in STOP and word not in _NEGATIONS]
+        stems = [word for word in words(chunk) if word not in STOP and word not in NEGATIONS]
     return tuple(stems), any(map(is_number, stems))
 
 

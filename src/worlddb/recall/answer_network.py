@@ -14,9 +14,9 @@ The numbers are in `answer_network.npz`, and where they come from is in `answer_
 are written by `python -m bench.answer_change --write`. The network learned from a larger model
 that reads whole sentences; that model is not needed here.
 
-B1  Only the pairs nearest in meaning are read. A text that adds nothing is never a new answer, nor
-    is one that repeats the older text and turns nothing, nor one whose title is neither in the
-    older text nor in the question: it is about something else.
+B1  Only the pairs nearest in meaning are read. Three kinds of texts are never a new answer: what
+    adds nothing; what repeats the older text without a word of change or negation; and what has a
+    title that is neither in the older text nor in the question, so is about something else.
 B2  Without the files of the embedder, nothing is read, and 0 is the probability of all.
 B3  Numbers are read by their shape, and whether they are equal: 2204 and 7719 are two codes.
 """
@@ -43,6 +43,7 @@ from worlddb.language.statement import (
     CALENDAR,
     COPULAS,
     DEFINITE,
+    NEGATIONS,
     OWN,
     SELF,
     SPACELESS,
@@ -76,7 +77,6 @@ _DIGIT = re.compile(r"\d")
 _GENITIVE = re.compile(r"['’]s?$")
 _FUNCTION = listed("function") | COPULAS | DEFINITE
 _OWN = SELF | OWN
-_NEGATIONS = frozenset({"not", "no", "never"})
 
 Floats = NDArray[np.float32]
 Numbers = Mapping[str, NDArray[np.float32]]
@@ -371,7 +371,7 @@ def _may_answer(question: str, old: str, new: str) -> bool:
 class _Outline(NamedTuple):
     """The stems of a text, of its words with a topic, and of its title, which it is about.
 
-    A text *is turned* by a word of change or of negation.
+    `is_turned` says whether the text has a word of change or of negation.
     """
 
     stems: frozenset[str]
@@ -387,7 +387,7 @@ def _outline(text: str) -> _Outline:
     said, read = statement_of(text), [word for word in read_words(text) if not word.flags[0]]
     topic = frozenset(word.stem for word in read if not word.flags[FLAGS.index("function")])
     is_turned = (
-        said is None or said.is_change or "n't" in text or not _NEGATIONS.isdisjoint(said.words)
+        said is None or said.is_change or "n't" in text or not NEGATIONS.isdisjoint(said.words)
     )
     title_stems = frozenset(word.stem for word in read_words(of_title)) if of_title else frozenset()
     return _Outline(frozenset(word.stem for word in read), topic, title_stems, is_turned)
